@@ -1,0 +1,62 @@
+"""Which status may follow which, kind by kind: a table, not branches.
+
+`STATUSES[kind]` lists a kind's statuses, the first being where it starts. `STEPS[kind]` maps a status to the
+ones that may follow it. A status with no steps is final.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from .errors import IllegalTransition
+
+MEMORY, PROPOSAL, RISK_NOTE = "memory", "proposal", "risk_note"
+DECISION, LESSON, THESIS = "decision", "lesson", "thesis"
+
+STATUSES: Final = MappingProxyType(
+    {
+        MEMORY: ("active", "superseded", "retired"),
+        PROPOSAL: ("proposed", "withdrawn"),
+        RISK_NOTE: ("active", "resolved"),
+        DECISION: ("recorded",),
+        LESSON: ("proposed", "validated", "contradicted", "retired"),
+        THESIS: ("open", "closed"),
+    }
+)
+KINDS: Final = tuple(STATUSES)
+ALL_STATUSES: Final = tuple(dict.fromkeys(status for statuses in STATUSES.values() for status in statuses))
+
+STEPS: Final = MappingProxyType(
+    {
+        MEMORY: {"active": ("superseded", "retired")},
+        PROPOSAL: {"proposed": ("withdrawn",)},
+        RISK_NOTE: {"active": ("resolved",)},
+        DECISION: {},
+        LESSON: {
+            "proposed": ("validated", "contradicted", "retired"),
+            "validated": ("contradicted", "retired"),
+            "contradicted": ("validated", "retired"),
+        },
+        THESIS: {"open": ("closed",)},
+    }
+)
+
+# What resolve_memory may do, by kind: the other steps belong to their own tools or to reviewers.
+RESOLUTIONS: Final = MappingProxyType(
+    {MEMORY: "retired", PROPOSAL: "withdrawn", RISK_NOTE: "resolved", LESSON: "retired"}
+)
+
+
+def first_status(kind: str) -> str:
+    """The status a new memory of `kind` has."""
+    return STATUSES[kind][0]
+
+
+def check_step(kind: str, current: str, wanted: str) -> None:
+    """Raise IllegalTransition unless a memory of `kind` may go from `current` to `wanted`."""
+    following = STEPS[kind].get(current, ())
+    if wanted in following:
+        return
+    allowed = f"From {current} it can only become {' or '.join(following)}." if following else f"{current} is final."
+    raise IllegalTransition(f"A {kind} that is {current} cannot become {wanted}.", field="status", hint=allowed)
