@@ -1,0 +1,72 @@
+# Every target sets itself up from a bare checkout: python3 (3.11 or later) is all it needs.
+# After the first set-up only `make pins` and `make packaging` use the network.
+
+VENV := .venv
+BIN  := $(VENV)/bin
+READY := $(VENV)/.ready
+# The first of these that is Python 3.11 or later; `make PYTHON=/path/to/python test` overrides it.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix bench interop faults packaging pins clean
+
+help: ## Say what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
+
+setup: $(READY) ## Make the virtual environment
+
+demo: $(READY) ## Two agents trade a year of real prices and explain one trade from memory
+	$(BIN)/deskbook demo
+
+test: $(READY) ## The quick tiers of tests; no network
+	$(BIN)/pytest $(ARGS)
+
+check: $(READY) ## Lint, formatting, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fix: $(READY) ## Mend what ruff can mend by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure and print
+	$(BIN)/pytest -m bench -s $(ARGS)
+
+interop: $(READY) ## Real clients against a real server
+	$(BIN)/pytest -m interop $(ARGS)
+
+faults: $(READY) ## Kills, full disks, slow locks, long races
+	$(BIN)/pytest -m faults $(ARGS)
+
+packaging: $(READY) ## Build the wheel, install it into an empty environment, run it from /
+	$(BIN)/pytest -m packaging $(ARGS)
+
+# Anew from the ranges in pyproject.toml, in an environment of its own. Read the difference before committing it.
+pins: ## Write constraints.txt anew
+	@$(require-python)
+	rm -rf .pins && "$(PYTHON)" -m venv .pins
+	.pins/bin/python $(PIP_INSTALL) --editable '.[dev]'
+	(sed -n '/^#/p' constraints.txt && .pins/bin/python -m pip freeze --exclude-editable --all --exclude setuptools \
+		--exclude pip | LC_ALL=C sort -f) > .pins/constraints.txt
+	mv .pins/constraints.txt constraints.txt && rm -rf .pins
+
+clean: ## Remove the virtual environment and every cache
+	rm -rf $(VENV) .pins build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+define require-python
+test -n "$(PYTHON)" || { echo "Deskbook needs Python 3.11 or later and found none: \
+install one, or say make PYTHON=/path/to/python3" >&2; exit 1; }
+endef
+
+# The build backend goes in first and without isolation, so that it too is the pinned one.
+$(READY): pyproject.toml constraints.txt
+	@$(require-python)
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt hatchling editables
+	$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
