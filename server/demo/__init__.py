@@ -1,0 +1,13 @@
+"""The demo: two rule-based agents live through real trading days on one ledger, each with its own server.
+
+Prices. `prices.csv` holds the real daily open, high, low, close (US dollars as traded, not adjusted for
+dividends) and volume (shares) of AAPL, IBM and MSFT on the 588 trading days from 2007-09-04 to 2009-12-31;
+none of the three split its stock in that time. The values are those of the data package bokeh-sampledata
+2026.1 on PyPI (`stocks.csv.gz`), unchanged, which took them from Quandl WIKI Prices (an archived copy
+supplied by marketneutral on Kaggle). Quandl declared the data public domain and permitted its redistribution
+(https://web.archive.org/web/20150411011214/https://www.quandl.com/data/WIKI); the source gives no guarantee
+of accuracy.
+
+Honesty. An agent sees prices up to the current day only, acts after the close and is filled at the next open,
+without costs. The rules are there to show a memory at work; they are no advice and no claim that they earn.
+"""
