@@ -1,0 +1,129 @@
+"""One agent's desk: a real MCP client on a stdio server process of its own, under the demo's clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from mcp import MCPError, StdioServerParameters, stdio_client
+from mcp.client import Client
+from mcp_types import CallToolResult, TextContent
+from store.errors import DeskbookError
+
+from .place import DemoPlace
+from .strategy import Reply, Turn
+
+CALL_SECONDS = 60.0
+_CLOSE = time(21, 0, tzinfo=UTC)  # 16:00 in New York, 17:00 in its summer: at the close or after it, all year
+_PACKAGES = Path(__file__).resolve().parents[2]
+
+
+class DemoFailed(DeskbookError):
+    """A step of the demo went wrong; the message says which call, and what the server answered."""
+
+    code = "demo_failed"
+
+
+@dataclass(slots=True)
+class DemoClock:
+    """The simulated time of both agents' calls: 21:00 UTC of the day and a second more for each call."""
+
+    _now: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    def begin(self, day: date) -> None:
+        """Go to the close of `day`."""
+        self._now = datetime.combine(day, _CLOSE)
+
+    def tick(self) -> str:
+        """The next call's time, ISO 8601."""
+        self._now += timedelta(seconds=1)
+        return self._now.isoformat()
+
+
+@dataclass(slots=True)
+class AgentDesk:
+    """Calls tools as one agent and fails loudly on the first error."""
+
+    agent: str
+    run: str
+    client: Client
+    clock: DemoClock
+    calls: int = 0
+
+    async def play(self, turn: Turn, model_call: str) -> None:
+        """Drive one turn of an agent to its end: make each call it asks for and send it the reply."""
+        try:
+            wanted = next(turn)
+            while True:
+                wanted = turn.send(await self.call(wanted.tool, wanted.arguments, model_call))
+        except StopIteration:
+            return
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], model_call: str) -> Reply:
+        """Call one tool; DemoFailed when it is refused, fails, or the server is gone."""
+        self.calls += 1
+        now = self.clock.tick()
+        labels: Any = {
+            "deskbook/now": now,
+            "deskbook/session_id": f"{self.run}/{self.agent}",
+            "deskbook/model_call_id": model_call,
+        }
+        try:
+            result = await self.client.call_tool(tool, dict(arguments), CALL_SECONDS, meta=labels)
+        except MCPError as error:
+            raise self._failed(tool, arguments, now, str(error)) from error
+        if result.is_error:
+            raise self._failed(tool, arguments, now, _text(result))
+        reply = result.structured_content or json.loads(_text(result))
+        if not isinstance(reply, dict):
+            raise self._failed(tool, arguments, now, f"not an object: {_text(result)[:200]}")
+        return reply
+
+    def _failed(self, tool: str, arguments: Mapping[str, Any], now: str, answer: str) -> DemoFailed:
+        sent = json.dumps(dict(arguments), ensure_ascii=False, default=str)[:400]
+        return DemoFailed(f"{self.agent}'s {tool} at {now} failed: {answer}\n  sent: {sent}")
+
+
+@asynccontextmanager
+async def open_desk(place: DemoPlace, agent: str, clock: DemoClock) -> AsyncGenerator[AgentDesk]:
+    """Start `deskbook serve` for `agent` on stdio and connect to it; its stderr goes to the place's log."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=serve_arguments(place, agent),
+        env=server_environment(),
+        cwd=place.root,
+    )
+    with place.log(agent).open("a", encoding="utf-8") as log:
+        async with Client(stdio_client(server, errlog=log)) as client:
+            yield AgentDesk(agent, place.run, client, clock)
+
+
+def command_arguments(place: DemoPlace, *words: str) -> list[str]:
+    """The interpreter's arguments for a deskbook command on the demo's ledger.
+
+    `-P` keeps a folder named `server` in the working directory from being run instead.
+    """
+    return ["-P", "-m", "server", *words, "--config", str(place.config)]
+
+
+def serve_arguments(place: DemoPlace, agent: str) -> list[str]:
+    """The interpreter's arguments for one agent's stdio server."""
+    return [*command_arguments(place, "serve"), "--agent", agent]
+
+
+def server_environment() -> dict[str, str]:
+    """This process' environment without DESKBOOK_*, which would outrank the demo's config."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
+    paths = [str(_PACKAGES), own.get("PYTHONPATH", "")]
+    return own | {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONUTF8": "1"}
+
+
+def _text(result: CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))

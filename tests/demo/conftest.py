@@ -1,0 +1,112 @@
+"""Fixtures for the demo: the shipped prices, and a notebook that answers tool calls without a server.
+
+The notebook finds memories by their filters alone, newest first. It stands in for the server where a test is
+about the agents' rules; what a real search returns is tested against real servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+import pytest
+
+from server.demo.market import PriceHistory, load_prices
+from server.demo.researcher import researcher_turn
+from server.demo.strategy import WARM_UP_DAYS, ToolCall, Turn
+from server.demo.trader import trader_turn
+
+RECORDS = {
+    "remember": ("memory", "active"),
+    "remember_proposal": ("proposal", "proposed"),
+    "remember_risk_note": ("risk_note", "active"),
+    "remember_decision": ("decision", "recorded"),
+    "remember_lesson": ("lesson", "proposed"),
+    "open_thesis": ("thesis", "open"),
+}
+
+
+class Notebook:
+    """Memories in a dictionary, and every call that was made: (day, agent, call, reply)."""
+
+    def __init__(self) -> None:
+        self.memories: dict[str, dict[str, Any]] = {}
+        self.calls: list[tuple[date, str, ToolCall, Mapping[str, Any]]] = []
+        self.day = date.min
+
+    def play(self, turn: Turn, agent: str, day: date) -> list[ToolCall]:
+        self.day = day
+        before = len(self.calls)
+        try:
+            call = next(turn)
+            while True:
+                reply = dict(self.answer(agent, call))
+                self.calls.append((day, agent, call, reply))
+                call = turn.send(reply)
+        except StopIteration:
+            return [call for _, _, call, _ in self.calls[before:]]
+
+    def answer(self, agent: str, call: ToolCall) -> Mapping[str, Any]:
+        given = dict(call.arguments)
+        if call.tool in RECORDS:
+            return self.add(*RECORDS[call.tool], agent, given)
+        if call.tool == "search_memory":
+            return {"retrieval_id": f"retrieval-{len(self.calls)}", "hits": self.search(given)}
+        if call.tool == "get_memory":
+            return self.memories[given["memory_id"]]
+        if call.tool == "get_memory_state":
+            return {"open_theses": self.search({"kind": "thesis", "status": "open", "limit": 8})}
+        changed = self.memories[given.pop("thesis_id", None) or given.pop("memory_id")]
+        if call.tool == "update_thesis":
+            assert given.pop("expected_version") == changed["version"]
+        status = {"close_thesis": "closed"}.get(call.tool, given.pop("status", changed["status"]))
+        changed.update({"status": status, "version": changed["version"] + 1, **given})
+        return changed
+
+    def add(self, kind: str, status: str, agent: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        memory = {"id": f"{kind}-{len(self.memories) + 1}", "kind": kind, "status": status, "version": 1}
+        memory |= {
+            "agent": agent,
+            "effective_at": f"{self.day}T21:00:00Z",
+            "symbol": None,
+            "tags": [],
+            **given,
+        }
+        if "supersedes" in given:
+            self.memories[given["supersedes"]]["status"] = "superseded"
+        self.memories[memory["id"]] = memory
+        return memory
+
+    def search(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:
+        found = [
+            dict(memory)
+            for memory in reversed(self.memories.values())
+            if all(given.get(name) in (None, memory[name]) for name in ("kind", "status", "symbol", "agent"))
+            and set(given.get("tags", ())) <= set(memory["tags"])
+            and memory["effective_at"] >= given.get("since", "")
+        ]
+        return found[: given.get("limit", 10)]
+
+
+@pytest.fixture(scope="session")
+def prices() -> PriceHistory:
+    return load_prices()
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    return Notebook()
+
+
+@pytest.fixture(scope="session")
+def live_through() -> Callable[[PriceHistory, int], Notebook]:
+    def live(history: PriceHistory, days: int) -> Notebook:
+        notebook = Notebook()
+        for index in range(WARM_UP_DAYS, WARM_UP_DAYS + days):
+            view = history.view(index)
+            notebook.play(researcher_turn(view), "researcher", view.day)
+            notebook.play(trader_turn(view), "trader", view.day)
+        return notebook
+
+    return live

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import pytest
+
+from server.demo.book import Fill, Order, Position, outcome, read_position
+from server.demo.lessons import lesson_text, pattern_text, read_experience, speaks_against
+from server.demo.market import MarketView, PriceHistory
+from server.demo.researcher import researcher_turn
+from server.demo.strategy import WARM_UP_DAYS, Setup, ToolCall, find_setup, volatility_band
+from server.demo.trader import plan, reason_to_leave, trader_turn, trailed_stop, weigh
+
+Notebook: TypeAlias = Any  # the class of that name in conftest.py, which tests do not import
+Living: TypeAlias = Callable[[PriceHistory, int], Notebook]
+BREAKDOWN_DAY = date(2008, 1, 16)  # AAPL and MSFT close under their 20-day lows
+
+
+def view_of(prices: PriceHistory, day: date) -> MarketView:
+    return prices.view(prices.days.index(day))
+
+
+def of(calls: list[ToolCall], tool: str) -> list[dict[str, Any]]:
+    return [dict(call.arguments) for call in calls if call.tool == tool]
+
+
+def setup_on(prices: PriceHistory, symbol: str, day: date) -> Setup:
+    setup = find_setup(view_of(prices, day), symbol)
+    assert setup is not None
+    return setup
+
+
+def lesson(text: str, day: str, memory_id: str = "lesson-1") -> dict[str, Any]:
+    return {"id": memory_id, "text": text, "symbol": "AAPL", "effective_at": f"{day}T21:00:00Z"}
+
+
+LOST = "Lost 6.95% on a short breakdown in AAPL, stormy volatility. In at ... . Leave it."
+
+
+def test_a_setup_is_a_close_outside_the_range_with_the_trend_on_its_first_day_only(
+    prices: PriceHistory,
+) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    assert (setup.direction, setup.name, setup.band) == ("short", "breakdown", "stormy")
+    assert setup.evidence["close"] == Decimal("159.64")
+    assert setup.evidence["range_level"] == Decimal("164.66")
+    assert find_setup(view_of(prices, date(2008, 1, 15)), "AAPL") is None
+    assert find_setup(view_of(prices, date(2008, 1, 17)), "AAPL") is None
+
+
+@pytest.mark.parametrize(("annual", "band"), [(0.29, "calm"), (0.30, "elevated"), (0.50, "stormy")])
+def test_volatility_is_named_in_three_bands(annual: float, band: str) -> None:
+    assert volatility_band(annual) == band
+
+
+def test_the_researcher_searches_before_it_proposes(prices: PriceHistory, notebook: Notebook) -> None:
+    calls = notebook.play(researcher_turn(view_of(prices, BREAKDOWN_DAY)), "researcher", BREAKDOWN_DAY)
+    names = [call.tool for call in calls]
+    proposals = of(calls, "remember_proposal")
+    assert [(p["symbol"], p["action"]) for p in proposals] == [("AAPL", "sell"), ("MSFT", "sell")]
+    assert names[names.index("remember_proposal") - 1] == "search_memory"
+    assert "159.64" in proposals[0]["text"]
+    assert "No lesson on it so far." in proposals[0]["text"]
+
+
+def test_the_researcher_warns_once_and_resolves_its_warning_when_the_danger_is_over(
+    prices: PriceHistory, live_through: Living
+) -> None:
+    notebook = live_through(prices, 250)
+    notes = [memory for memory in notebook.memories.values() if memory["kind"] == "risk_note"]
+    assert {memory["status"] for memory in notes} == {"active", "resolved"}
+    standing = Counter((m["symbol"], m["text"].split(" risk")[0]) for m in notes if m["status"] == "active")
+    assert max(standing.values()) == 1
+
+
+def test_the_researcher_repeats_what_lessons_say_in_its_proposal(
+    prices: PriceHistory, notebook: Notebook
+) -> None:
+    notebook.day = date(2008, 1, 8)
+    notebook.add("lesson", "proposed", "trader", {"text": LOST, "symbol": "AAPL"})
+    calls = notebook.play(researcher_turn(view_of(prices, BREAKDOWN_DAY)), "researcher", BREAKDOWN_DAY)
+    assert "Lessons so far: 2008-01-08: Lost 6.95%" in of(calls, "remember_proposal")[0]["text"]
+
+
+def test_a_setup_that_memory_says_nothing_about_is_traded_in_full(prices: PriceHistory) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    assert weigh(setup, BREAKDOWN_DAY, [], []).size == 1
+
+
+def test_an_active_risk_note_halves_the_trade_and_is_cited(prices: PriceHistory) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    note = {
+        "id": "note-1",
+        "symbol": "AAPL",
+        "text": "Volatility risk in AAPL: 61%. Half size.",
+        "status": "active",
+    }
+    other = note | {"id": "note-2", "symbol": "IBM"}
+    verdict = weigh(setup, BREAKDOWN_DAY, [note, other], [])
+    assert (verdict.size, verdict.cited) == (Decimal("0.5"), ("note-1",))
+    assert verdict.because == ("Volatility risk in AAPL: 61%",)
+
+
+def test_the_same_trade_is_skipped_for_120_days_after_it_was_lost(prices: PriceHistory) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    recent, old = lesson(LOST, "2007-09-19"), lesson(LOST, "2007-09-17")
+    assert weigh(setup, BREAKDOWN_DAY, [], [recent]).size == 0
+    assert weigh(setup, BREAKDOWN_DAY, [], [recent]).cited == ("lesson-1",)
+    assert weigh(setup, BREAKDOWN_DAY, [], [old]).size == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LOST.replace("Lost", "Won"),
+        LOST.replace("AAPL", "IBM"),
+        LOST.replace("short breakdown", "long breakout"),
+        LOST.replace("stormy", "calm"),
+        "Never trade on Mondays.",
+    ],
+)
+def test_a_lesson_about_another_trade_does_not_stop_this_one(prices: PriceHistory, text: str) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    assert weigh(setup, BREAKDOWN_DAY, [], [lesson(text, "2008-01-10")]).size == 1
+
+
+def test_a_pattern_against_the_conditions_halves_the_trade(prices: PriceHistory) -> None:
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    past = read_experience(lesson(LOST, "2008-01-08"))
+    assert past is not None
+    pattern = lesson(pattern_text(past.conditions, [past, past, past]), "2008-01-09", "lesson-2")
+    assert "lost 3 of 3 times, -20.85% in sum" in pattern["text"]
+    assert speaks_against(pattern, past.conditions)
+    verdict = weigh(setup, BREAKDOWN_DAY, [], [pattern])
+    assert (verdict.size, verdict.cited) == (Decimal("0.5"), ("lesson-2",))
+
+
+def test_a_trade_risks_a_thousand_dollars_to_its_stop_and_half_of_it_at_half_size(
+    prices: PriceHistory,
+) -> None:
+    view = view_of(prices, BREAKDOWN_DAY)
+    setup = setup_on(prices, "AAPL", BREAKDOWN_DAY)
+    full, half = plan(view, setup, Decimal(1)), plan(view, setup, Decimal("0.5"))
+    assert full is not None
+    assert half is not None
+    assert full.order == Order("sell", 63)
+    assert half.order == Order("sell", 31)
+    assert Decimal(980) < 63 * (full.stop - Decimal("159.64")) <= Decimal(1000)
+    assert full.stop > Decimal("159.64") > full.target
+    assert plan(view, setup, Decimal("0.001")) is None
+
+
+def test_the_trader_searches_then_opens_a_thesis_then_records_the_decision_with_both_ids(
+    prices: PriceHistory, notebook: Notebook
+) -> None:
+    view = view_of(prices, BREAKDOWN_DAY)
+    notebook.play(researcher_turn(view), "researcher", view.day)
+    calls = notebook.play(trader_turn(view), "trader", view.day)
+    opened = [i for i, call in enumerate(calls) if call.tool == "open_thesis"]
+    assert len(opened) == 2
+    for index in opened:
+        searched, decision = calls[index - 1], calls[index + 1].arguments
+        assert (searched.tool, searched.arguments["kind"]) == ("search_memory", "lesson")
+        assert decision["action"] == "sell"
+        assert decision["thesis_id"] in notebook.memories
+        evidence = json.loads(decision["evidence"])
+        assert evidence["proposal"] in notebook.memories
+        assert Decimal(evidence["close"]) == view.today(decision["symbol"]).close
+    risky = next(m for m in notebook.memories.values() if m["kind"] == "thesis" and m["symbol"] == "AAPL")
+    assert read_position(risky["text"]).order == Order("sell", 31)  # halved: AAPL carries two risk notes
+
+
+def held(prices: PriceHistory, day: date = BREAKDOWN_DAY) -> Position:
+    position = plan(view_of(prices, day), setup_on(prices, "AAPL", day), Decimal(1))
+    assert position is not None
+    return position.filled(date(2008, 1, 17), Decimal("161.51"))
+
+
+def test_a_trade_ends_at_its_stop_at_its_target_or_when_its_time_is_over(prices: PriceHistory) -> None:
+    position = held(prices)
+    later = view_of(prices, date(2008, 1, 18))  # close 161.36
+    assert reason_to_leave(later, position) is None
+    assert (
+        reason_to_leave(later, replace(position, stop=Decimal("161.36")))
+        == "close 161.36 broke the stop 161.36"
+    )
+    near = replace(position, target=Decimal("161.36"))
+    assert reason_to_leave(later, near) == "close 161.36 reached the target 161.36"
+    assert reason_to_leave(later, replace(position, horizon=1)) == "1 trading days are over at 161.36"
+
+
+def test_a_trailed_stop_never_moves_back(prices: PriceHistory) -> None:
+    position = held(prices)
+    start = prices.days.index(date(2008, 1, 17))
+    stops = [position.stop]
+    for index in range(start, start + 30):
+        position = replace(position, stop=trailed_stop(prices.view(index), position))
+        stops.append(position.stop)
+    assert stops == sorted(stops, reverse=True)
+    assert stops[-1] < stops[0]
+
+
+def test_a_fresh_risk_note_on_a_held_symbol_gives_back_half(prices: PriceHistory, notebook: Notebook) -> None:
+    day = date(2008, 1, 18)
+    notebook.day = day
+    thesis = notebook.add("thesis", "open", "trader", {"text": held(prices).text(), "symbol": "AAPL"})
+    notebook.add(
+        "risk_note", "active", "researcher", {"text": "Event risk in AAPL: results.", "symbol": "AAPL"}
+    )
+    calls = notebook.play(trader_turn(view_of(prices, day)), "trader", day)
+    decision = of(calls, "remember_decision")[0]
+    assert (decision["action"], decision["thesis_id"]) == ("reduce", thesis["id"])
+    assert read_position(thesis["text"]).order == Order("buy", 31)
+    assert thesis["version"] == 2
+
+
+def test_a_finished_trade_closes_its_thesis_with_the_outcome_and_leaves_a_lesson(
+    prices: PriceHistory, notebook: Notebook
+) -> None:
+    day = date(2008, 2, 7)
+    position = replace(held(prices).remarked(day, "leaving: close 122.0 reached the target 128.04"))
+    position = replace(position, order=Order("buy", 63))
+    thesis = notebook.add("thesis", "open", "trader", {"text": position.text(), "symbol": "AAPL"})
+    calls = notebook.play(trader_turn(view_of(prices, day)), "trader", day)
+    closing, learned = of(calls, "close_thesis")[0], of(calls, "remember_lesson")[0]
+    assert thesis["status"] == "closed"
+    assert (closing["result"], closing["pnl"], closing["return_pct"]) == ("win", "2617.02", "25.72")
+    assert closing["exit_price"] == "119.9700"
+    experience = read_experience(lesson(learned["text"], "2008-02-07"))
+    assert experience is not None
+    assert (experience.lost, experience.return_pct, experience.band) == (False, 25.72, "stormy")
+    assert json.loads(learned["outcome"])["thesis_id"] == thesis["id"]
+
+
+def test_a_lesson_is_read_back_as_the_trade_it_was_written_from(prices: PriceHistory) -> None:
+    fills = (
+        Fill(date(2008, 1, 17), "sell", 63, Decimal("161.51")),
+        Fill(date(2008, 2, 7), "buy", 63, Decimal(170)),
+    )
+    position = replace(held(prices), fills=fills)
+    text = lesson_text(position, outcome("short", fills), date(2008, 2, 7), 14, "it rose")
+    experience = read_experience(lesson(text, "2008-02-07"))
+    assert experience is not None
+    assert (experience.symbol, experience.conditions) == ("AAPL", ("short", "breakdown", "stormy"))
+    assert (experience.lost, experience.return_pct) == (True, -5.26)
+
+
+def test_no_rule_looks_ahead(prices: PriceHistory, live_through: Living) -> None:
+    """What happens after day 80 changes nothing that was done up to it."""
+    last = WARM_UP_DAYS + 80
+
+    def bent(symbol: str) -> list[Any]:
+        return [
+            bar
+            if index < last
+            else replace(bar, open=bar.open * 3, high=bar.high * 3, low=bar.low * 3, close=bar.close * 3)
+            for index, bar in enumerate(prices.bars[symbol])
+        ]
+
+    other = PriceHistory(MappingProxyType({symbol: bent(symbol) for symbol in prices.bars}))
+    as_it_was, as_it_was_not = live_through(prices, 100).calls, live_through(other, 100).calls
+    until = prices.days[last - 1]
+    assert [c for c in as_it_was if c[0] <= until] == [c for c in as_it_was_not if c[0] <= until]
+    assert as_it_was != as_it_was_not
+
+
+def test_two_years_bring_every_kind_of_decision_and_outcomes_that_the_prices_confirm(
+    prices: PriceHistory, live_through: Living
+) -> None:
+    notebook = live_through(prices, len(prices.days) - WARM_UP_DAYS)
+    actions = Counter(m["action"] for m in notebook.memories.values() if m["kind"] == "decision")
+    assert set(actions) == {"buy", "sell", "hold", "reduce", "skip"}
+    skipped = [m["text"] for m in notebook.memories.values() if m.get("action") == "skip"]
+    assert any("the same trade was lost" in text for text in skipped)
+    opens = {(symbol, bar.day): bar.open for symbol, bars in prices.bars.items() for bar in bars}
+    closed = [m for m in notebook.memories.values() if m["kind"] == "thesis" and m["status"] == "closed"]
+    assert len(closed) > 20
+    for thesis in closed:
+        position = read_position(thesis["text"])
+        assert all(opens[position.symbol, fill.day] == fill.price for fill in position.fills)
+        done = outcome(position.direction, position.fills)
+        assert (thesis["result"], thesis["pnl"]) == (done.result, str(done.pnl))
