@@ -110,7 +110,8 @@ def _timezone(name: str) -> str:
 def _log_level(value: object) -> object:
     if not isinstance(value, str):
         return value
-    wanted = value.strip().upper()
+    # Only ASCII is folded: the dotless i in upper case would be an I.
+    wanted = value.strip().upper() if value.isascii() else value
     if wanted and wanted not in LOG_LEVELS:
         near = did_you_mean(value, [level.lower() for level in LOG_LEVELS])
         raise _fault(
