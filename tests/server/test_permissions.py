@@ -259,7 +259,7 @@ rule_sets = st.dictionaries(
 
 def chain_of(name: str | None, rules: Mapping[str, ProfileSettings]) -> list[ProfileSettings]:
     chain: list[ProfileSettings] = []
-    while name in rules and rules[name] not in chain:
+    while name is not None and name in rules and rules[name] not in chain:
         chain.append(rules[name])
         name = rules[name].extends
     return chain
