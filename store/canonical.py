@@ -54,7 +54,9 @@ def check_text(text: str, *, field: str) -> str:
         return text
     what = "a NUL character" if bad.group() == "\x00" else "a lone surrogate, which is half a character"
     raise InvalidInput(
-        f"{field} holds {what} at position {bad.start()}.", field=field, hint="Send it without that character."
+        f"{field} holds {what} at position {bad.start()}.",
+        field=field,
+        hint="Send it without that character.",
     )
 
 
@@ -72,7 +74,9 @@ def check_json(value: Any, *, field: str, depth: int = 0) -> Any:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInput(
-                f"{field} is {value}, which JSON cannot carry.", field=field, hint="Leave it out or send null."
+                f"{field} is {value}, which JSON cannot carry.",
+                field=field,
+                hint="Leave it out or send null.",
             )
     elif isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
@@ -101,5 +105,7 @@ def parse_json_text(text: str, *, field: str, example: str) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=no_repeats)
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{field} is not valid JSON text.", field=field, hint=f"For example {example}.") from None
+        raise InvalidInput(
+            f"{field} is not valid JSON text.", field=field, hint=f"For example {example}."
+        ) from None
     return check_json(value, field=field)

@@ -45,7 +45,7 @@ def parse_instant(text: str, *, field: str) -> int:
     Raises InvalidInput naming `field` for a naive time, a leap second, more precision than a microsecond
     or an instant outside the years 1 to 9999.
     """
-    found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    found = _FORM.fullmatch(text.strip())
     if found is None:
         raise InvalidInput(f"{field} is not a date and time.", field=field, hint=f"Write it as {_EXAMPLE}.")
     date, minute, second, fraction, offset = found.groups()
@@ -57,7 +57,9 @@ def parse_instant(text: str, *, field: str) -> int:
         )
     if fraction and fraction[6:].strip("0"):
         raise InvalidInput(
-            f"{field} is finer than a microsecond.", field=field, hint="Give at most six digits after the second."
+            f"{field} is finer than a microsecond.",
+            field=field,
+            hint="Give at most six digits after the second.",
         )
     if second == "60":
         raise InvalidInput(

@@ -6,6 +6,7 @@ ones that may follow it. A status with no steps is final.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -27,7 +28,7 @@ STATUSES: Final = MappingProxyType(
 KINDS: Final = tuple(STATUSES)
 ALL_STATUSES: Final = tuple(dict.fromkeys(status for statuses in STATUSES.values() for status in statuses))
 
-STEPS: Final = MappingProxyType(
+STEPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
         MEMORY: {"active": ("superseded", "retired")},
         PROPOSAL: {"proposed": ("withdrawn",)},
@@ -58,5 +59,11 @@ def check_step(kind: str, current: str, wanted: str) -> None:
     following = STEPS[kind].get(current, ())
     if wanted in following:
         return
-    allowed = f"From {current} it can only become {' or '.join(following)}." if following else f"{current} is final."
-    raise IllegalTransition(f"A {kind} that is {current} cannot become {wanted}.", field="status", hint=allowed)
+    allowed = (
+        f"From {current} it can only become {' or '.join(following)}."
+        if following
+        else f"{current} is final."
+    )
+    raise IllegalTransition(
+        f"A {kind} that is {current} cannot become {wanted}.", field="status", hint=allowed
+    )

@@ -1,0 +1,31 @@
+"""Who calls, from where and when: what every entry carries besides its content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The program on the other end, as it claims to be; a label, never an identity."""
+
+    transport: str = "local"
+    name: str | None = None
+    version: str | None = None
+    protocol_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One call's identity, labels and clock.
+
+    `now` is the simulated time of a run in microseconds since the epoch, UTC; None on a live ledger.
+    """
+
+    agent: str
+    profile: str
+    session_id: str
+    tool: str | None = None
+    model_call_id: str | None = None
+    now: int | None = None
+    client: Client = Client()

@@ -1,0 +1,1 @@
+"""Databases a ledger can live in: the protocol in `base`, SQLite in `sqlite`."""

@@ -1,0 +1,137 @@
+"""What a ledger needs from a database: snapshots to read, one transaction at a time to write.
+
+An engine stores rows and answers queries; it knows nothing of what an entry means. The contract every engine
+keeps stands in tests/contracts. All times are microseconds since the epoch, UTC. `cut` is a sequence: a read
+at a cut sees the ledger as it stood after that entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ..entry import Entry
+from ..rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Row, Version
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """How a store stands, for `status`: absolute path, sizes in bytes, schema and SQLite versions."""
+
+    path: str
+    engine: str
+    schema: int
+    size_bytes: int
+    wal_bytes: int
+    entries: int
+    memories: int
+    writable: bool
+    problem: str | None
+
+
+class Snapshot(Protocol):
+    """One consistent view of the store."""
+
+    def head(self) -> Head | None:
+        """The last entry, or None before the genesis entry."""
+
+    def cut_at(self, instant: int) -> int:
+        """The sequence before the first entry whose effective_at is after `instant`."""
+
+    def entry(self, sequence: int) -> Entry | None:
+        """The entry at a sequence."""
+
+    def entry_of_event(self, event_id: str) -> Entry | None:
+        """The entry with an event id."""
+
+    def entries(self, conditions: EntryFilter) -> Iterator[Entry]:
+        """Entries that meet the conditions, in order of sequence."""
+
+    def history(self, subject_id: str, cut: int) -> list[Entry]:
+        """All entries about a subject up to the cut, oldest first."""
+
+    def replay(self, agent: str, tool: str, key: str) -> Entry | None:
+        """The entry an idempotency key was first used for."""
+
+    def version(self, memory_id: str, cut: int) -> Version | None:
+        """A memory's version as it stood at the cut."""
+
+    def version_at(self, sequence_from: int) -> Version | None:
+        """The version an entry created."""
+
+    def versions(
+        self, conditions: Filter, cut: int, at: int, *, limit: int, before: int | None
+    ) -> list[Version]:
+        """Versions standing at the cut that meet the conditions and have not expired at `at`, newest first,
+        only those created by an entry before sequence `before`."""
+
+    def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
+        """How many versions `versions` would give without a limit."""
+
+    def containing(self, literal: str, conditions: Filter, cut: int, at: int, *, scan: int) -> list[int]:
+        """sequence_from of standing versions whose text holds `literal`, among the `scan` newest."""
+
+    def match(self, term: str, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Posting]:
+        """Standing versions whose text or labels hold the term, or the phrase it stands for, newest first."""
+
+    def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
+        """The versions an agent wrote up to the cut, newest first, whatever became of them."""
+
+    def totals(self, cut: int) -> tuple[int, int]:
+        """How many memories stood at the cut, and the terms of their first versions together."""
+
+    def flags(self, cut: int, *, limit: int) -> list[Flag]:
+        """Flags on memories that are still in use at the cut, newest first."""
+
+    def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
+        """Open theses and lessons in use at the cut whose review date is not after `at`, earliest first."""
+
+    def retrieval(self, retrieval_id: str) -> Retrieval | None:
+        """A recorded search."""
+
+    def last_delivery(
+        self, agent: str, session_id: str | None, model_call_id: str | None, subject_id: str
+    ) -> Delivery | None:
+        """What an agent was last shown of a subject in one session and model call."""
+
+    def has_session(self, session_id: str, agent: str) -> bool:
+        """Whether the agent's session has its first entry."""
+
+
+class Transaction(Snapshot, Protocol):
+    """A snapshot that can also be written; committed or rolled back as a whole."""
+
+    def insert_entry(self, entry: Entry) -> None:
+        """Append the ledger row."""
+
+    def apply(self, rows: Iterable[Row]) -> None:
+        """Write projection rows; a new version ends the memory's current one."""
+
+
+class Engine(Protocol):
+    """A store that is open."""
+
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """A consistent snapshot; never waits for a writer."""
+
+    def write(self, job: Callable[[Transaction], T], *, timeout: float, grace: float = 5.0) -> T:
+        """Run `job` in a transaction of the writer and return its result once it is durable.
+
+        The job's turn must come within `timeout` seconds and its commit end within `grace` more. An exception
+        of the job undoes the job alone. Raises StoreBusy when the job's turn did not come in time,
+        OutcomeUnknown when its commit did not end in time. A job may run again when a transaction it shared
+        was lost, so it must have no effect outside the transaction.
+        """
+
+    def rebuild(self, progress: Callable[[int], None]) -> None:
+        """Drop every projection and write it anew from the ledger, in one transaction."""
+
+    def status(self) -> EngineStatus:
+        """How the store stands."""
+
+    def close(self) -> None:
+        """Finish what is queued and let go of the files."""

@@ -1,0 +1,52 @@
+"""Connections to a ledger file with the measured settings.
+
+WAL, synchronous=FULL by default, no mmap, background checkpoints. SQLite 3.7.0 to 3.51.2 can corrupt a WAL
+file that several connections write (the WAL-reset fault), so such a version is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import apsw
+
+from ...errors import StoreError
+
+Durability = Literal["full", "normal"]
+Access = Literal["write", "read", "immutable"]
+
+_FIRST_SAFE = (3, 51, 3)
+_CACHE_KIB = {"write": 65_536, "read": 16_384, "immutable": 16_384}
+_READ_BUSY_MS = 2_000
+
+
+def check_sqlite_version(version: str = apsw.sqlite_lib_version()) -> None:
+    """Raise StoreError when the SQLite library has the WAL-reset fault."""
+    if tuple(int(part) for part in version.split(".")[:3]) < _FIRST_SAFE:
+        raise StoreError(
+            f"SQLite {version} can corrupt a ledger that several processes write.",
+            hint="Install apsw 3.51.3 or newer; it brings its own SQLite.",
+        )
+
+
+def connect(path: Path, access: Access, durability: Durability = "full") -> apsw.Connection:
+    """Open an existing file; never creates one."""
+    check_sqlite_version()
+    name = f"file:{quote(str(path))}"
+    flags = apsw.SQLITE_OPEN_URI
+    if access == "write":
+        flags |= apsw.SQLITE_OPEN_READWRITE
+    else:
+        flags |= apsw.SQLITE_OPEN_READONLY
+        name += "?immutable=1" if access == "immutable" else ""
+    connection = apsw.Connection(name, flags=flags)
+    connection.set_busy_timeout(_READ_BUSY_MS)
+    connection.execute(
+        f"PRAGMA cache_size = -{_CACHE_KIB[access]}; PRAGMA mmap_size = 0;"
+        f"PRAGMA synchronous = {durability.upper()}; PRAGMA trusted_schema = OFF;"
+        "PRAGMA cell_size_check = ON;"
+        "PRAGMA journal_size_limit = 67108864; PRAGMA recursive_triggers = ON"
+    )
+    return connection

@@ -1,0 +1,145 @@
+"""What happens to a file before it is served: recognise it, make its tables, or bring an older schema up.
+
+All of it is safe when several processes start at once: they meet at the file lock, and whoever comes second
+finds the work done. A foreign or newer file is refused before anything is written to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import apsw
+
+from ...entry import Entry
+from ...errors import ForeignFile, SchemaTooNew
+from ...rows import EntryFilter, Row
+from ..base import Transaction
+from . import schema
+from .connection import connect
+from .lock import FairLock
+from .snapshot import SqliteTransaction
+
+Project = Callable[[Transaction, Entry], Iterable[Row]]
+PAGE = 1_000
+
+
+def make_empty_file(path: Path) -> None:
+    """Make the file, readable by its owner only; leave an existing one alone."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        return
+
+
+def schema_of(connection: apsw.Connection, path: Path) -> int:
+    """The file's schema version, 0 when it is empty.
+
+    Raises ForeignFile for another program's file, SchemaTooNew for a newer Deskbook's.
+    """
+    try:
+        application = connection.pragma("application_id")
+        version = int(connection.pragma("user_version") or 0)
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except apsw.NotADBError:
+        raise ForeignFile(
+            f"{path} is not a database.", hint="Move it away or choose another --root; it was not changed."
+        ) from None
+    if application == 0 and version == 0 and tables == (0,):
+        return 0
+    if application != schema.APPLICATION_ID:
+        raise ForeignFile(
+            f"{path} belongs to another program.",
+            hint="Move it away or choose another --root; it was not changed.",
+        )
+    if version > schema.CURRENT:
+        raise SchemaTooNew(
+            f"{path} has schema {version}; this Deskbook knows {schema.CURRENT}.",
+            hint="Upgrade Deskbook; the file was not changed.",
+        )
+    return version
+
+
+def prepare(path: Path, lock: FairLock, project: Project) -> None:
+    """Bring the file to the current schema, atomically; a copy of an older one is kept beside it."""
+    connection = connect(path, "write")
+    try:
+        if schema_of(connection, path) == schema.CURRENT and _is_wal(connection):
+            return
+        with lock.hold():
+            version = schema_of(connection, path)
+            if version == 0:
+                _initialise(connection)
+            elif version < schema.CURRENT:
+                _keep_copy(connection, path.with_name(f"{path.name}.schema{version}.bak"))
+                _upgrade(connection, path, project)
+            if not _is_wal(connection):
+                connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+def rebuild(
+    connection: apsw.Connection, project: Project, progress: Callable[[int], None] | None = None
+) -> None:
+    """Drop all projections and write them anew from the ledger; the caller holds a transaction."""
+    schema.reset_projections(connection)
+    transaction = SqliteTransaction(connection)
+    after = 0
+    while page := list(transaction.entries(EntryFilter(after=after, limit=PAGE))):
+        for entry in page:
+            transaction.note_clock(entry)
+            transaction.apply(project(transaction, entry))
+        after = page[-1].sequence
+        if progress is not None:
+            progress(after)
+
+
+def _is_wal(connection: apsw.Connection) -> bool:
+    return bool(connection.pragma("journal_mode") == "wal")
+
+
+def _initialise(connection: apsw.Connection) -> None:
+    # The rollback journal is still in use here, so the file's header is whole before the log exists.
+    with _Transaction(connection):
+        schema.create(connection)
+
+
+def _upgrade(connection: apsw.Connection, path: Path, project: Project) -> None:
+    with _Transaction(connection):
+        for version in range(schema_of(connection, path), schema.CURRENT):
+            schema.STEPS[version](connection)
+        rebuild(connection, project)
+        connection.execute(f"PRAGMA user_version = {schema.CURRENT}")
+
+
+def _keep_copy(connection: apsw.Connection, target: Path) -> None:
+    if target.exists():
+        return
+    partial = target.with_name(target.name + ".part")
+    partial.unlink(missing_ok=True)
+    make_empty_file(partial)
+    copy = connect(partial, "write")
+    try:
+        with copy.backup("main", connection, "main") as backup:
+            backup.step()
+    finally:
+        copy.close()
+    partial.replace(target)
+
+
+class _Transaction:
+    """BEGIN IMMEDIATE … COMMIT, rolled back on an error."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, fault: object, trace: object) -> None:
+        if kind is None:
+            self._connection.execute("COMMIT")
+        elif self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")

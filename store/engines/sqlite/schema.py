@@ -1,0 +1,173 @@
+"""Tables of a ledger file, its identity, and the steps from older schemas.
+
+The ledger table never changes. Everything else is a projection, so a step may drop it and ask for a rebuild.
+The schema version is SQLite's user_version; the file is known by its application_id ("Dskb").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import apsw
+
+APPLICATION_ID: Final = 0x44736B62
+CURRENT: Final = 2
+
+_LEDGER = """
+CREATE TABLE memory_events (
+    sequence INTEGER PRIMARY KEY,
+    event_id TEXT NOT NULL UNIQUE,
+    event_type TEXT NOT NULL,
+    subject_type TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    kind TEXT,
+    symbol TEXT,
+    effective_at INTEGER NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    strategy TEXT NOT NULL,
+    run_id TEXT,
+    agent TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    session_id TEXT,
+    model_call_id TEXT,
+    retrieval_id TEXT,
+    tool TEXT,
+    arguments_sha256 BLOB,
+    idempotency_key TEXT,
+    content TEXT NOT NULL,
+    content_salt BLOB NOT NULL,
+    content_sha256 BLOB NOT NULL,
+    leaf_sha256 BLOB NOT NULL,
+    chain_sha256 BLOB NOT NULL,
+    schema_version INTEGER NOT NULL
+) STRICT;
+CREATE INDEX memory_events_subject ON memory_events (subject_id, sequence);
+CREATE UNIQUE INDEX memory_events_idempotency ON memory_events (agent, tool, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events
+    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END;
+CREATE TRIGGER memory_events_no_delete BEFORE DELETE ON memory_events
+    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no delete'); END;
+CREATE TRIGGER memory_events_no_gap BEFORE INSERT ON memory_events
+    WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM memory_events)
+    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: the next sequence is due'); END;
+CREATE TRIGGER memory_events_no_replace BEFORE INSERT ON memory_events
+    WHEN EXISTS (SELECT 1 FROM memory_events WHERE event_id = NEW.event_id)
+      OR EXISTS (SELECT 1 FROM memory_events WHERE agent = NEW.agent AND tool = NEW.tool
+                 AND idempotency_key = NEW.idempotency_key)
+    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no replace'); END;
+"""
+
+_PROJECTIONS = """
+CREATE TABLE memory_versions (
+    sequence_from INTEGER PRIMARY KEY,
+    sequence_to INTEGER,
+    memory_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    terms_total INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    review_state TEXT NOT NULL,
+    symbol TEXT,
+    text TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    details TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    changed_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    effective_at INTEGER NOT NULL,
+    stale_at INTEGER,
+    expires_at INTEGER,
+    terms INTEGER NOT NULL,
+    UNIQUE (memory_id, version)
+) STRICT;
+CREATE INDEX memory_versions_first ON memory_versions (sequence_from) WHERE version = 1;
+CREATE INDEX memory_versions_kind ON memory_versions (kind, status, sequence_from);
+CREATE INDEX memory_versions_symbol ON memory_versions (symbol, sequence_from) WHERE symbol IS NOT NULL;
+CREATE INDEX memory_versions_agent ON memory_versions (changed_by, sequence_from);
+CREATE INDEX memory_versions_due ON memory_versions (stale_at) WHERE stale_at IS NOT NULL;
+CREATE VIEW memory_index AS SELECT * FROM memory_versions WHERE sequence_to IS NULL;
+CREATE VIRTUAL TABLE memory_text USING fts5 (
+    body, labels, facets, content = '', contentless_delete = 1,
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+INSERT INTO memory_text (memory_text, rank) VALUES ('automerge', 4);
+CREATE TABLE memory_retrievals (
+    retrieval_id TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL UNIQUE,
+    agent TEXT NOT NULL,
+    session_id TEXT,
+    model_call_id TEXT,
+    effective_at INTEGER NOT NULL,
+    query TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    filters TEXT NOT NULL,
+    cut INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    candidates TEXT NOT NULL,
+    selected TEXT NOT NULL
+) STRICT;
+CREATE TABLE memory_deliveries (
+    sequence INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    session_id TEXT,
+    model_call_id TEXT,
+    surface TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    as_of INTEGER,
+    shown TEXT NOT NULL
+) STRICT;
+CREATE INDEX memory_deliveries_last
+    ON memory_deliveries (agent, session_id, model_call_id, subject_id, sequence);
+CREATE TABLE memory_sessions (
+    session_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (session_id, agent)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE memory_flags (
+    sequence INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    other_id TEXT,
+    note TEXT,
+    agent TEXT NOT NULL,
+    effective_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE memory_clock (
+    effective_at INTEGER PRIMARY KEY,
+    sequence INTEGER NOT NULL
+) STRICT;
+"""
+
+_DROP_PROJECTIONS = """
+DROP VIEW IF EXISTS memory_index;
+DROP TABLE IF EXISTS memory_text;
+DROP TABLE IF EXISTS memory_versions;
+DROP TABLE IF EXISTS memory_retrievals;
+DROP TABLE IF EXISTS memory_deliveries;
+DROP TABLE IF EXISTS memory_sessions;
+DROP TABLE IF EXISTS memory_flags;
+DROP TABLE IF EXISTS memory_clock;
+"""
+
+
+def create(connection: apsw.Connection) -> None:
+    """Make all tables of the current schema; the caller holds a transaction on an empty file."""
+    connection.execute(_LEDGER)
+    connection.execute(_PROJECTIONS)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {CURRENT}")
+
+
+def reset_projections(connection: apsw.Connection) -> None:
+    """Drop every projection and make it anew, empty; the caller holds a transaction."""
+    connection.execute(_DROP_PROJECTIONS)
+    connection.execute(_PROJECTIONS)
+
+
+# From schema 1 (no clock and flag projections, no totals in versions): only projections differ.
+STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: reset_projections}
+"""Step from each older schema to the next; all end with a rebuild of the projections."""

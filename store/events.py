@@ -1,0 +1,268 @@
+"""The content of every event type: frozen models, told apart by `type`.
+
+`type` is the entry's `event_type`. Content holds what the columns of the entry do not: it never repeats the
+agent, the clock or the subject. Decimal numbers are strings. Fields that are None are left out of the stored
+JSON. docs/events.md lists the same for readers and is checked against this module.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from .canonical import canonical
+
+Strings = tuple[str, ...]
+
+
+class Event(BaseModel):
+    """Base of all event contents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    type: str
+
+    def to_content(self) -> str:
+        """Canonical JSON text of the content, without the type and without absent fields."""
+        return canonical(self.model_dump(mode="json", exclude_none=True, exclude={"type"})).decode()
+
+
+class Genesis(Event):
+    """First entry of a ledger: binds store id, strategy, run and what a run inherits."""
+
+    type: Literal["genesis"] = "genesis"
+    store_id: str
+    strategy: str
+    run: str | None = None
+    mode: Literal["live", "simulated"]
+    inherit: Literal["none", "live"] = "none"
+    live_store_id: str | None = None
+    live_sequence: int | None = None
+    live_chain_sha256: str | None = None
+    product: str
+
+
+class SessionStarted(Event):
+    """First entry of a session, written with the session's first other entry."""
+
+    type: Literal["session.started"] = "session.started"
+    transport: str
+    client_name: str | None = None
+    client_version: str | None = None
+    protocol_version: str | None = None
+
+
+class Recorded(Event):
+    """What every recorded memory has; `notices` are the warnings its author was given."""
+
+    text: str
+    tags: Strings = ()
+    tags_given: Strings | None = None
+    symbol_given: str | None = None
+    review_by: int | None = None
+    expires_at: int | None = None
+    review_state: Literal["none", "pending"] = "none"
+    notices: Strings = ()
+
+
+class MemoryRecorded(Recorded):
+    """A note worth keeping."""
+
+    type: Literal["memory.recorded"] = "memory.recorded"
+    category: str | None = None
+    supersedes: str | None = None
+
+
+class ProposalRecorded(Recorded):
+    """A suggestion that binds nobody."""
+
+    type: Literal["proposal.recorded"] = "proposal.recorded"
+    action: str | None = None
+
+
+class RiskNoteRecorded(Recorded):
+    """A danger to keep in view."""
+
+    type: Literal["risk_note.recorded"] = "risk_note.recorded"
+
+
+class DecisionRecorded(Recorded):
+    """What was decided and on what evidence."""
+
+    type: Literal["decision.recorded"] = "decision.recorded"
+    action: str
+    evidence: Any = None
+    thesis_id: str | None = None
+
+
+class LessonRecorded(Recorded):
+    """A lesson as its author proposes it; the outcome is the author's claim."""
+
+    type: Literal["lesson.recorded"] = "lesson.recorded"
+    outcome: Any = None
+
+
+class ThesisOpened(Recorded):
+    """A thesis to be held until it is closed."""
+
+    type: Literal["thesis.opened"] = "thesis.opened"
+    direction: str | None = None
+    horizon: str | None = None
+    target: str | None = None
+    invalidation: str | None = None
+
+
+class ThesisUpdated(Event):
+    """New wording of an open thesis; a field left out keeps its value."""
+
+    type: Literal["thesis.updated"] = "thesis.updated"
+    text: str
+    tags: Strings | None = None
+    tags_given: Strings | None = None
+    symbol: str | None = None
+    symbol_given: str | None = None
+    direction: str | None = None
+    horizon: str | None = None
+    target: str | None = None
+    invalidation: str | None = None
+    review_by: int | None = None
+    notices: Strings = ()
+
+
+class ThesisClosed(Event):
+    """End of a thesis with the outcome its author claims."""
+
+    type: Literal["thesis.closed"] = "thesis.closed"
+    result: str | None = None
+    pnl: str | None = None
+    return_pct: str | None = None
+    exit_price: str | None = None
+    note: str | None = None
+    notices: Strings = ()
+
+
+class StatusChanged(Event):
+    """A memory's status moved along its lifecycle."""
+
+    type: Literal["memory.status_changed"] = "memory.status_changed"
+    status: str
+    previous: str
+    note: str | None = None
+    replaced_by: str | None = None
+
+
+class Flagged(Event):
+    """Someone asks a person to look at a memory; its status stays."""
+
+    type: Literal["memory.flagged"] = "memory.flagged"
+    reason: Literal["stale", "wrong", "conflicting", "other"]
+    other_id: str | None = None
+    note: str | None = None
+
+
+class Candidate(BaseModel):
+    """One memory a search considered: its version, and its rank and score in each channel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    version: int
+    lexical_rank: int | None = None
+    lexical_score: str | None = None
+
+
+class Selected(BaseModel):
+    """One memory that was handed over, in which version."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    version: int
+
+
+class Retrieved(Event):
+    """One search: what was asked, considered, selected, and the exact text handed over."""
+
+    type: Literal["memory.retrieved"] = "memory.retrieved"
+    query: str
+    mode: Literal["recent", "terms", "literal"]
+    filters: dict[str, Any]
+    as_of: int | None = None
+    cut: int
+    total: int
+    candidates: tuple[Candidate, ...]
+    selected: tuple[Selected, ...]
+    rendered: str
+
+
+class Delivered(Event):
+    """One showing of the state or of a single memory."""
+
+    type: Literal["memory.delivered"] = "memory.delivered"
+    surface: Literal["state", "memory"]
+    as_of: int | None = None
+    cut: int
+    shown: tuple[Selected, ...]
+
+
+class Denied(Event):
+    """A call the identity was not allowed to make; `count` sums repeats."""
+
+    type: Literal["permission.denied"] = "permission.denied"
+    tool: str
+    count: int = 1
+
+
+class CallFailed(Event):
+    """A changing call that failed, without its arguments; `count` sums repeats."""
+
+    type: Literal["call.failed"] = "call.failed"
+    tool: str
+    code: str
+    field: str | None = None
+    count: int = 1
+
+
+class ClockAnomaly(Event):
+    """The machine's clock read earlier than the entry before."""
+
+    type: Literal["clock.anomaly"] = "clock.anomaly"
+    previous: int
+    observed: int
+
+
+AnyEvent = Annotated[
+    Genesis
+    | SessionStarted
+    | MemoryRecorded
+    | ProposalRecorded
+    | RiskNoteRecorded
+    | DecisionRecorded
+    | LessonRecorded
+    | ThesisOpened
+    | ThesisUpdated
+    | ThesisClosed
+    | StatusChanged
+    | Flagged
+    | Retrieved
+    | Delivered
+    | Denied
+    | CallFailed
+    | ClockAnomaly,
+    Field(discriminator="type"),
+]
+
+
+@cache
+def _adapter() -> TypeAdapter[AnyEvent]:
+    return TypeAdapter(AnyEvent)
+
+
+def read_event(event_type: str, content: Any) -> AnyEvent:
+    """The typed event of an entry's type and decoded content.
+
+    Raises pydantic.ValidationError when the content is not of that type.
+    """
+    return _adapter().validate_python({**content, "type": event_type})

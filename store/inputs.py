@@ -1,0 +1,110 @@
+"""Checks that every written value passes: trimmed, bounded, exact; each error names its field."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from .canonical import canonical, check_json, check_text
+from .errors import InvalidInput
+from .limits import IDENTIFIER_CHARS, JSON_TEXT_CHARS, TAG_CHARS, TAGS, TEXT_CHARS
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def required_text(text: str, *, field: str = "text", longest: int = TEXT_CHARS) -> str:
+    """Text kept exactly as given; blank, too long or unkeepable text is refused."""
+    check_text(text, field=field)
+    if len(text) > longest:
+        raise InvalidInput(
+            f"{field} has {len(text)} characters; at most {longest} are allowed.",
+            field=field,
+            hint="Shorten it, or split it into several memories.",
+        )
+    if not text.strip():
+        raise InvalidInput(f"{field} is blank.", field=field, hint="Say it in words.")
+    return text
+
+
+def short_text(text: str | None, *, field: str, longest: int) -> str | None:
+    """A trimmed optional text; None when blank."""
+    if text is None or not text.strip():
+        return None
+    return required_text(text, field=field, longest=longest).strip()
+
+
+def identifier(value: str, *, field: str) -> str:
+    """A trimmed identifier of 1 to 128 characters without control characters."""
+    check_text(value, field=field)
+    trimmed = value.strip()
+    if not trimmed or len(trimmed) > IDENTIFIER_CHARS or _CONTROL.search(trimmed):
+        raise InvalidInput(
+            f"{field} must have 1 to {IDENTIFIER_CHARS} characters and no control characters.",
+            field=field,
+            hint="Use the id as a reply gave it.",
+        )
+    return trimmed
+
+
+def tag_list(given: tuple[str, ...], *, field: str = "tags") -> tuple[str, ...]:
+    """Tags in one normal form (NFKC, trimmed, inner spaces single, lower case), each once, in order."""
+    if len(given) > TAGS:
+        raise InvalidInput(
+            f"{field} holds {len(given)} tags; at most {TAGS} are allowed.",
+            field=field,
+            hint="Keep the telling ones.",
+        )
+    found: dict[str, None] = {}
+    for index, tag in enumerate(given):
+        check_text(tag, field=f"{field}[{index}]")
+        plain = " ".join(unicodedata.normalize("NFKC", tag).split()).lower()
+        if not plain or len(plain) > TAG_CHARS or _CONTROL.search(plain):
+            raise InvalidInput(
+                f"{field}[{index}] must have 1 to {TAG_CHARS} characters and no control characters.",
+                field=f"{field}[{index}]",
+                hint='For example ["earnings", "momentum"].',
+            )
+        found[plain] = None
+    return tuple(found)
+
+
+def as_given(given: tuple[str, ...], normal: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The tags as typed when that says more than their normal form."""
+    return given if given != normal else None
+
+
+def json_value(value: Any, *, field: str) -> Any:
+    """A JSON object or list within its bounds; None stays None."""
+    if value is None:
+        return None
+    check_json(value, field=field)
+    if not isinstance(value, dict | list):
+        raise InvalidInput(
+            f"{field} must be a JSON object or list.", field=field, hint='For example {"close": "187.30"}.'
+        )
+    size = len(canonical(value))
+    if size > JSON_TEXT_CHARS:
+        raise InvalidInput(
+            f"{field} has {size} bytes of JSON; at most {JSON_TEXT_CHARS} are allowed.",
+            field=field,
+            hint="Keep what the decision rests on.",
+        )
+    return value
+
+
+def decimal_text(value: str | None, *, field: str) -> str | None:
+    """A finite decimal number in plain notation, exactly as precise as given; None when blank."""
+    if value is None or not value.strip():
+        return None
+    check_text(value, field=field)
+    try:
+        number = Decimal(value.strip().removesuffix("%").replace("_", ""))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or len(value) > 64 or abs(number.adjusted()) > 30:
+        raise InvalidInput(
+            f"{field} is not a finite decimal number.", field=field, hint='For example "-12.50" or "3.4".'
+        )
+    return format(number, "f")

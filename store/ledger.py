@@ -1,0 +1,206 @@
+"""Append to the ledger and read it back: the only writer of memory_events.
+
+Everything here runs inside an engine's transaction, so the chain head that is read is the one extended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .caller import Caller
+from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash
+from .clock import Clock, format_instant
+from .engines.base import Snapshot, Transaction
+from .entry import SCHEMA_VERSION, Entry, leaf_of
+from .errors import ClockError, ForeignFile
+from .events import AnyEvent, ClockAnomaly, Event, Genesis, SessionStarted, read_event
+from .ids import EVENT, STORE, new_id
+from .projection import Before, project
+from .rows import Head, Row
+
+SYSTEM = "deskbook"
+_SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry before it has its place: the event and what it is about."""
+
+    event: Event
+    subject_type: str
+    subject_id: str
+    kind: str | None = None
+    symbol: str | None = None
+    retrieval_id: str | None = None
+    arguments: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+
+
+class Ledger:
+    """Places entries: sequence, clocks, hashes, and their projection rows, all in one transaction."""
+
+    def __init__(self, clock: Clock, strategy: str, run: str | None) -> None:
+        self._clock = clock
+        self.strategy = strategy
+        self.run = run
+
+    def begin(self, transaction: Transaction, product: str) -> None:
+        """Write the genesis entry unless the ledger has one, and check whose ledger it is."""
+        if transaction.head() is None:
+            event = Genesis(
+                store_id=new_id(STORE),
+                strategy=self.strategy,
+                run=self.run,
+                mode="live" if self.run is None else "simulated",
+                product=product,
+            )
+            caller = Caller(agent=SYSTEM, profile=SYSTEM, session_id="")
+            draft = Draft(event, "ledger", event.store_id)
+            # A run's clock starts with its first call, so its genesis stands before every simulated time.
+            effective = self._clock.now() if self.run is None else FIRST_INSTANT
+            self._place(transaction, None, caller, draft, effective)
+        self.check(transaction)
+
+    def check(self, snapshot: Snapshot) -> Genesis:
+        """The genesis event; raises ForeignFile when it binds another strategy or run."""
+        first = snapshot.entry(1)
+        genesis = event_of(first) if first else None
+        if not isinstance(genesis, Genesis):
+            raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
+        if (genesis.strategy, genesis.run) != (self.strategy, self.run):
+            raise ForeignFile(
+                "The ledger at this place belongs to another strategy or run.",
+                hint="Ledgers cannot be moved or swapped; restore the right file.",
+            )
+        return genesis
+
+    def instant(self, head: Head, caller: Caller) -> int:
+        """The effective time of a call: the run's simulated time, or the wall clock as read.
+
+        Raises ClockError when the two kinds are mixed up, or when a run's time runs backwards.
+        """
+        if self.run is None:
+            if caller.now is not None:
+                raise ClockError(
+                    "A live ledger takes its time from the machine; `now` is not allowed.",
+                    field="now",
+                    hint="Leave out deskbook/now, or start the server with [clock] mode = 'simulated'.",
+                )
+            return self._clock.now()
+        if caller.now is None:
+            raise ClockError(
+                "A call in a run needs its simulated time.",
+                field="now",
+                hint="The client sends _meta deskbook/now or DESKBOOK_NOW, say 2026-03-02T21:00:00Z.",
+            )
+        if caller.now < head.latest_effective_at:
+            raise ClockError(
+                f"The call's time {format_instant(caller.now)} lies before the run's last entry at"
+                f" {format_instant(head.latest_effective_at)}.",
+                field="now",
+                hint="A run's clock never goes back; to look back, use as_of.",
+            )
+        return caller.now
+
+    def at_least(self, head: Head, caller: Caller) -> Caller:
+        """The caller with a time the ledger takes, for noting a call whose own time was the fault."""
+        if self.run is None:
+            return replace(caller, now=None)
+        return replace(caller, now=max(caller.now or head.latest_effective_at, head.latest_effective_at))
+
+    def append(self, transaction: Transaction, caller: Caller, drafts: Iterable[Draft]) -> list[Entry]:
+        """Place a call's entries, the session's first entry before them when it is due."""
+        head = transaction.head()
+        if head is None:
+            raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
+        effective = self.instant(head, caller)
+        head = self._note_anomaly(transaction, head, caller, effective)
+        if not transaction.has_session(caller.session_id, caller.agent):
+            started = SessionStarted(
+                transport=caller.client.transport,
+                client_name=caller.client.name,
+                client_version=caller.client.version,
+                protocol_version=caller.client.protocol_version,
+            )
+            draft = Draft(started, "session", caller.session_id)
+            head = _after(self._place(transaction, head, caller, draft, effective))
+        entries = []
+        for draft in drafts:
+            entry = self._place(transaction, head, caller, draft, effective)
+            entries.append(entry)
+            head = _after(entry)
+        return entries
+
+    def _note_anomaly(self, transaction: Transaction, head: Head, caller: Caller, effective: int) -> Head:
+        if effective >= head.effective_at:
+            return head
+        event = ClockAnomaly(previous=head.effective_at, observed=effective)
+        return _after(self._place(transaction, head, caller, Draft(event, "ledger", "clock"), effective))
+
+    def _place(
+        self, transaction: Transaction, head: Head | None, caller: Caller, draft: Draft, effective: int
+    ) -> Entry:
+        salt = os.urandom(_SALT_BYTES)
+        content = draft.event.to_content()
+        unhashed = Entry(
+            sequence=1 if head is None else head.sequence + 1,
+            event_id=new_id(EVENT),
+            event_type=draft.event.type,
+            subject_type=draft.subject_type,
+            subject_id=draft.subject_id,
+            kind=draft.kind,
+            symbol=draft.symbol,
+            effective_at=effective,
+            recorded_at=self._clock.now(),
+            strategy=self.strategy,
+            run_id=self.run,
+            agent=caller.agent,
+            profile=caller.profile,
+            session_id=caller.session_id or None,
+            model_call_id=caller.model_call_id,
+            retrieval_id=draft.retrieval_id,
+            tool=caller.tool,
+            arguments_sha256=None if draft.arguments is None else arguments_hash(salt, draft.arguments),
+            idempotency_key=draft.idempotency_key,
+            content=content,
+            content_salt=salt,
+            content_sha256=content_hash(salt, content.encode()),
+            leaf_sha256=b"",
+            chain_sha256=b"",
+            schema_version=SCHEMA_VERSION,
+        )
+        leaf = leaf_of(unhashed)
+        chain = chain_hash(ZERO_CHAIN if head is None else head.chain_sha256, leaf)
+        entry = replace(unhashed, leaf_sha256=leaf, chain_sha256=chain)
+        transaction.insert_entry(entry)
+        transaction.apply(projected(transaction, entry, draft.event))
+        return entry
+
+
+FIRST_INSTANT = -62_135_596_800_000_000
+"""0001-01-01T00:00:00Z, the effective time of a run's genesis."""
+
+
+def arguments_hash(salt: bytes, arguments: dict[str, Any]) -> bytes:
+    """Salted hash of a call's arguments, to tell a repeat from a different call under one key."""
+    return content_hash(salt, canonical(arguments))
+
+
+def event_of(entry: Entry) -> AnyEvent:
+    """The typed content of an entry."""
+    return read_event(entry.event_type, json.loads(entry.content))
+
+
+def projected(transaction: Transaction, entry: Entry, event: Event | None = None) -> list[Row]:
+    """The rows an entry adds to the projections as they stood before it."""
+    cut = entry.sequence - 1
+    before = Before(transaction.version(entry.subject_id, cut), *transaction.totals(cut))
+    return project(entry, event or event_of(entry), before)
+
+
+def _after(entry: Entry) -> Head:
+    return Head(entry.sequence, entry.chain_sha256, entry.effective_at, entry.effective_at)

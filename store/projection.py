@@ -1,0 +1,213 @@
+"""Pure: an entry, its event and the memory's current version give the rows to write.
+
+Nothing here reads or writes a store, so a rebuild that replays the ledger gives the rows the writes gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+from .canonical import canonical
+from .entry import Entry
+from .events import (
+    Delivered,
+    Event,
+    Flagged,
+    Recorded,
+    Retrieved,
+    SessionStarted,
+    StatusChanged,
+    ThesisClosed,
+    ThesisUpdated,
+)
+from .lifecycle import first_status
+from .rows import Delivery, Flag, Retrieval, Row, Session, Version
+from .terms import count_terms, index_text
+
+_NOT_DETAILS = frozenset(
+    {
+        "type",
+        "text",
+        "tags",
+        "tags_given",
+        "symbol_given",
+        "review_by",
+        "expires_at",
+        "review_state",
+        "notices",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What stood before an entry: the subject's current version and the totals over all memories."""
+
+    version: Version | None
+    memories: int
+    terms_total: int
+
+
+@singledispatch
+def _rows(event: Event, entry: Entry, before: Before) -> list[Row]:
+    return []
+
+
+def project(entry: Entry, event: Event, before: Before) -> list[Row]:
+    """The projection rows that `entry` adds, given what stood before it."""
+    return _rows(event, entry, before)
+
+
+@_rows.register
+def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
+    details = {
+        name: value
+        for name, value in event.model_dump(mode="json", exclude_none=True).items()
+        if name not in _NOT_DETAILS
+    }
+    if entry.retrieval_id is not None:
+        details["retrieval_id"] = entry.retrieval_id
+    kind = entry.kind or ""
+    terms = count_terms(index_text(event.text))
+    return [
+        Version(
+            sequence_from=entry.sequence,
+            memory_id=entry.subject_id,
+            version=1,
+            ordinal=before.memories + 1,
+            terms_total=before.terms_total + terms,
+            kind=kind,
+            status=first_status(kind),
+            review_state=event.review_state,
+            symbol=entry.symbol,
+            text=event.text,
+            tags=event.tags,
+            details=details,
+            agent=entry.agent,
+            profile=entry.profile,
+            changed_by=entry.agent,
+            created_at=entry.effective_at,
+            effective_at=entry.effective_at,
+            stale_at=event.review_by,
+            expires_at=event.expires_at,
+            terms=terms,
+        )
+    ]
+
+
+@_rows.register
+def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
+    old = _existing(entry, before)
+    named = event.model_dump(
+        mode="json", exclude_none=True, include={"direction", "horizon", "target", "invalidation"}
+    )
+    return [
+        _next(
+            old,
+            entry,
+            text=event.text,
+            terms=count_terms(index_text(event.text)),
+            tags=old.tags if event.tags is None else event.tags,
+            symbol=old.symbol if event.symbol is None else event.symbol,
+            stale_at=old.stale_at if event.review_by is None else event.review_by,
+            details=old.details | named,
+        )
+    ]
+
+
+@_rows.register
+def _(event: ThesisClosed, entry: Entry, before: Before) -> list[Row]:
+    old = _existing(entry, before)
+    outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices"})
+    closed = {"outcome": outcome, "closed_at": entry.effective_at, "closed_by": entry.agent}
+    return [_next(old, entry, status="closed", details=old.details | closed)]
+
+
+@_rows.register
+def _(event: StatusChanged, entry: Entry, before: Before) -> list[Row]:
+    old = _existing(entry, before)
+    named = {"resolution_note": event.note, "superseded_by": event.replaced_by}
+    details = old.details | {name: value for name, value in named.items() if value is not None}
+    return [_next(old, entry, status=event.status, details=details)]
+
+
+@_rows.register
+def _(event: Flagged, entry: Entry, before: Before) -> list[Row]:
+    return [
+        Flag(
+            sequence=entry.sequence,
+            memory_id=entry.subject_id,
+            reason=event.reason,
+            other_id=event.other_id,
+            note=event.note,
+            agent=entry.agent,
+            effective_at=entry.effective_at,
+        )
+    ]
+
+
+@_rows.register
+def _(event: Retrieved, entry: Entry, before: Before) -> list[Row]:
+    return [
+        Retrieval(
+            retrieval_id=entry.subject_id,
+            sequence=entry.sequence,
+            agent=entry.agent,
+            session_id=entry.session_id,
+            model_call_id=entry.model_call_id,
+            effective_at=entry.effective_at,
+            query=event.query,
+            mode=event.mode,
+            filters=canonical(event.filters).decode(),
+            cut=event.cut,
+            total=event.total,
+            candidates=canonical([item.model_dump(exclude_none=True) for item in event.candidates]).decode(),
+            selected=canonical([item.model_dump() for item in event.selected]).decode(),
+        )
+    ]
+
+
+@_rows.register
+def _(event: Delivered, entry: Entry, before: Before) -> list[Row]:
+    return [
+        Delivery(
+            sequence=entry.sequence,
+            agent=entry.agent,
+            session_id=entry.session_id,
+            model_call_id=entry.model_call_id,
+            surface=event.surface,
+            subject_id=entry.subject_id,
+            as_of=event.as_of,
+            shown=shown_text(event),
+        )
+    ]
+
+
+@_rows.register
+def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
+    return [Session(session_id=entry.subject_id, sequence=entry.sequence, agent=entry.agent)]
+
+
+def shown_text(event: Delivered) -> str:
+    """What a delivery showed, in one comparable text."""
+    return canonical([item.model_dump() for item in event.shown]).decode()
+
+
+def _existing(entry: Entry, before: Before) -> Version:
+    if before.version is None:
+        raise ValueError(
+            f"entry {entry.sequence} changes {entry.subject_id}, which no entry before it recorded"
+        )
+    return before.version
+
+
+def _next(old: Version, entry: Entry, **changes: object) -> Version:
+    return replace(
+        old,
+        sequence_from=entry.sequence,
+        version=old.version + 1,
+        changed_by=entry.agent,
+        effective_at=entry.effective_at,
+        **changes,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,49 @@
+"""What the ledger answers a caller with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .rows import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A write that is durable: the memory it concerns as it stands after it, and its place in the ledger.
+
+    `effective_at` is in microseconds since the epoch, UTC.
+    """
+
+    id: str
+    kind: str
+    status: str
+    version: int
+    sequence: int
+    event_id: str
+    effective_at: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reading: the body, and its compact JSON text, which says the same."""
+
+    body: dict[str, Any]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """What to search. `as_of` is an instant in microseconds, UTC; None means as things stand.
+
+    `cursor` continues an earlier search with the same query and conditions.
+    """
+
+    query: str = ""
+    conditions: Filter = field(default_factory=Filter)
+    as_of: int | None = None
+    limit: int = 10
+    cursor: str | None = None
+    detailed: bool = False
+    reply_chars: int = 32_000

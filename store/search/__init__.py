@@ -1,0 +1,1 @@
+"""Recall: queries to terms, terms to ranked memories."""

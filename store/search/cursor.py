@@ -1,0 +1,50 @@
+"""The opaque place where a search goes on: its cut and instant, how far it got, and what it asked."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+
+from ..canonical import canonical
+from ..errors import InvalidInput
+from ..rows import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Cut in the sequence, instant for expiry in microseconds UTC, and hits already given."""
+
+    cut: int
+    at: int
+    offset: int
+
+
+def encode(place: Place, query: str, conditions: Filter) -> str:
+    """The cursor text that stands for a place in one search."""
+    fields = [place.cut, place.at, place.offset, _digest(query, conditions)]
+    return base64.urlsafe_b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def decode(text: str, query: str, conditions: Filter) -> Place:
+    """Read a cursor; raises InvalidInput when it is not ours or belongs to another search."""
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        cut, at, offset, digest = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        place = Place(int(cut), int(at), int(offset))
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput(
+            "cursor is not one that a search returned.", field="cursor", hint="Leave it out to start again."
+        ) from None
+    if digest != _digest(query, conditions) or min(place.cut, place.offset) < 0 or place.offset > 2**31:
+        raise InvalidInput(
+            "cursor belongs to another query or other filters.",
+            field="cursor",
+            hint="Repeat the query and filters it came from, or leave it out to start again.",
+        )
+    return place
+
+
+def _digest(query: str, conditions: Filter) -> str:
+    return hashlib.sha256(canonical([query, conditions.as_content()])).hexdigest()[:16]

@@ -1,0 +1,74 @@
+"""How text becomes index terms, the same for what is stored and for what is asked.
+
+Scripts written without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) are cut into single characters
+and overlapping pairs, so that a two-character word is found; symbols such as emoji become terms of their own.
+Everything else is left to the full-text tokenizer, which folds case and diacritics and stems English.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_TERM = re.compile(r"\w+")
+_PLAIN = re.compile(r"[\x00-\x7f]*")
+
+MAX_QUERY_TERMS = 32
+
+_STOPWORDS = frozenset(
+    "a an and are as at be been but by did do does for from had has have how if in into is it its my not of "
+    "on or our so than that the their them then there these they this to was we were what when where which "
+    "who why will with you your".split()
+)
+
+
+def index_text(text: str) -> str:
+    """The form of `text` that the full-text index holds."""
+    return _spread(text, lambda run: " ".join((*run, *_pairs(run))))
+
+
+def count_terms(indexed: str) -> int:
+    """How many terms an indexed text has, for length normalisation."""
+    return len(_TERM.findall(indexed))
+
+
+def query_terms(query: str) -> tuple[str, ...]:
+    """The distinct terms of a query, in order, at most 32; empty when it holds no letter, digit or symbol.
+
+    English function words are dropped when something else remains, unless they are typed in capitals, since
+    they may be tickers (IT, ON, ALL).
+    """
+    pieces = _spread(query, lambda run: " ".join(_pairs(run) or run)).split()
+    found = tuple(dict.fromkeys(piece for piece in pieces if _TERM.search(piece.replace("_", " "))))
+    telling = tuple(piece for piece in found if piece.strip(".,;:!?'\"()") not in _STOPWORDS)
+    return (telling or found)[:MAX_QUERY_TERMS]
+
+
+def facet(name: str, value: str) -> str:
+    """An index term that stands for one filter condition: digits only, so that no tokenizer bends it."""
+    digest = hashlib.blake2b(f"{name}\0{value}".encode(), digest_size=8).digest()
+    return f"7{int.from_bytes(digest):020d}"
+
+
+def _pairs(run: str) -> tuple[str, ...]:
+    return tuple(run[at : at + 2] for at in range(len(run) - 1))
+
+
+def _spread(text: str, cut_run: Callable[[str], str]) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    plain = unicodedata.normalize("NFKC", text)
+    parts = []
+    for character in plain:
+        if unicodedata.category(character) == "So":
+            parts.append(f" e{ord(character)} ")
+        else:
+            parts.append(character)
+    return _RUN.sub(lambda match: f" {cut_run(match.group())} ", "".join(parts))
