@@ -80,6 +80,11 @@ class Position:
         return "sell" if self.direction == "long" else "buy"
 
     @property
+    def invalidation(self) -> str:
+        """What would prove the trade wrong."""
+        return f"a close {'under' if self.direction == 'long' else 'over'} {self.stop}"
+
+    @property
     def shares(self) -> int:
         """Shares held now, whichever the direction."""
         return sum(fill.shares if fill.side == self.entry_side else -fill.shares for fill in self.fills)

@@ -51,7 +51,7 @@ def trader_turn(view: MarketView) -> Turn:
     notes = yield from ask("search_memory", query="", kind="risk_note", status="active", limit=50)
     held: set[str] = set()
     for entry in state["open_theses"]:
-        thesis = yield from ask("get_memory", memory_id=entry["id"])
+        thesis = (yield from ask("get_memory", memory_id=entry["id"]))["memory"]
         position = read_position(thesis["text"])
         if (yield from _tend(view, thesis, position, notes)):
             held.add(position.symbol)
@@ -160,10 +160,18 @@ def _tend(
         elif view.day.weekday() == FRIDAY:
             yield from _hold(view, thesis, position, notes)
     if position != before:
-        yield from ask(
-            "update_thesis", thesis_id=thesis["id"], text=position.text(), expected_version=thesis["version"]
-        )
+        yield from _update(thesis, position)
     return True
+
+
+def _update(thesis: Reply, position: Position) -> Turn:
+    yield from ask(
+        "update_thesis",
+        thesis_id=thesis["id"],
+        text=position.text(),
+        invalidation=position.invalidation,
+        expected_version=thesis["version"],
+    )
 
 
 def _leave(
@@ -199,7 +207,7 @@ def _reduce(
         text=f"Give back {half} of {position.shares} {position.symbol} at the next open: {why}.",
         symbol=position.symbol,
         action="reduce",
-        evidence=as_json({**_standing(view, position), "risk_notes": [note["id"] for note in fresh]}),
+        evidence=as_json({**_standing(view, position), "cited_ids": [note["id"] for note in fresh]}),
         tags=["reduce", position.direction, position.setup],
         thesis_id=thesis["id"],
         retrieval_id=notes["retrieval_id"],
@@ -226,9 +234,7 @@ def _hold(view: MarketView, thesis: Reply, position: Position, notes: Reply) -> 
 
 def _finish(view: MarketView, thesis: Reply, position: Position) -> Turn:
     done = outcome(position.direction, position.fills)
-    yield from ask(
-        "update_thesis", thesis_id=thesis["id"], text=position.text(), expected_version=thesis["version"]
-    )
+    yield from _update(thesis, position)
     days = view.days_since(position.symbol, position.fills[0].day)
     why = position.remarks[-1].split(": ", 1)[-1]
     yield from ask(
@@ -260,9 +266,14 @@ def _finish(view: MarketView, thesis: Reply, position: Position) -> Turn:
 def _consider(view: MarketView, proposal: Reply, notes: Reply, held: set[str]) -> Turn:
     symbol, setup = proposal["symbol"], find_setup(view, proposal["symbol"])
     wanted = f"{setup.direction} {setup.name} {setup.band} volatility lost" if setup else "lost"
-    lessons = yield from ask("search_memory", query=f"{wanted} {symbol}", kind="lesson", limit=20)
+    query = f"{wanted} {symbol}"
+    lessons = yield from ask("search_memory", query=query, kind="lesson", limit=20)
     links = {"retrieval_id": lessons["retrieval_id"]}
-    evidence: dict[str, Any] = {"proposal": proposal["id"], "risk_notes_retrieval": notes["retrieval_id"]}
+    evidence: dict[str, Any] = {
+        "proposal_id": proposal["id"],
+        "searched": {"query": query, "kind": "lesson", "found": [hit["id"] for hit in lessons["hits"]]},
+        "risk_notes_retrieval_id": notes["retrieval_id"],
+    }
     if symbol in held or setup is None:
         because = "a thesis on it is open already" if symbol in held else "the chart does not show it"
         yield from _decide(symbol, "skip", f"Skip {symbol}: {because}.", evidence, links)
@@ -270,7 +281,7 @@ def _consider(view: MarketView, proposal: Reply, notes: Reply, held: set[str]) -
     verdict = weigh(setup, view.day, notes["hits"], lessons["hits"])
     position = plan(view, setup, verdict.size)
     because = "; ".join(verdict.because)
-    evidence |= {**setup.evidence, "cited": verdict.cited}
+    evidence |= {**setup.evidence, "cited_ids": verdict.cited}
     if position is None or position.order is None:
         because = because or "not one share fits the risk"
         yield from _decide(symbol, "skip", f"Skip {symbol}: {because}.", evidence, links)
@@ -290,7 +301,6 @@ def _consider(view: MarketView, proposal: Reply, notes: Reply, held: set[str]) -
 
 
 def _open(view: MarketView, position: Position) -> Generator[ToolCall, Reply, Reply]:
-    crossing = "under" if position.direction == "long" else "over"
     review = view.day + timedelta(days=HORIZON_DAYS * 7 // 5)
     return (
         yield from ask(
@@ -300,7 +310,7 @@ def _open(view: MarketView, position: Position) -> Generator[ToolCall, Reply, Re
             direction=position.direction,
             horizon=f"{HORIZON_DAYS} trading days",
             target=str(position.target),
-            invalidation=f"a close {crossing} {position.stop}",
+            invalidation=position.invalidation,
             review_by=f"{review}T21:00:00Z",
             tags=[position.setup, position.band],
         )

@@ -54,7 +54,7 @@ class Notebook:
         if call.tool == "search_memory":
             return {"retrieval_id": f"retrieval-{len(self.calls)}", "hits": self.search(given)}
         if call.tool == "get_memory":
-            return self.memories[given["memory_id"]]
+            return {"memory": dict(self.memories[given["memory_id"]])}
         if call.tool == "get_memory_state":
             return {"open_theses": self.search({"kind": "thesis", "status": "open", "limit": 8})}
         changed = self.memories[given.pop("thesis_id", None) or given.pop("memory_id")]

@@ -171,7 +171,7 @@ def test_the_trader_searches_then_opens_a_thesis_then_records_the_decision_with_
         assert decision["action"] == "sell"
         assert decision["thesis_id"] in notebook.memories
         evidence = json.loads(decision["evidence"])
-        assert evidence["proposal"] in notebook.memories
+        assert evidence["proposal_id"] in notebook.memories
         assert Decimal(evidence["close"]) == view.today(decision["symbol"]).close
     risky = next(m for m in notebook.memories.values() if m["kind"] == "thesis" and m["symbol"] == "AAPL")
     assert read_position(risky["text"]).order == Order("sell", 31)  # halved: AAPL carries two risk notes
