@@ -53,7 +53,8 @@ def claim_standard_streams() -> Pipes:
         os.dup2(2, 1)
     except OSError:  # started without a stderr
         os.dup2(null, 1)
-    os.close(null)
+    if null > 2:  # else it has taken the place of a missing stderr, and better it than a ledger
+        os.close(null)
     with suppress(AttributeError, OSError, ValueError):  # absent or closed under some launchers
         sys.stdout.flush()  # what was printed so far goes to stderr, too
     return Pipes(reads, writes)

@@ -30,7 +30,7 @@ from .frames import Frame, LineSplitter, Oversize, Refusal, read_line
 from .pipes import LineWriter, Pipes, claim_standard_streams, read_chunks
 from .sdk import lifespan
 
-__all__ = ["MAX_FRAME_BYTES", "serve_stdio"]
+__all__ = ["MAX_FRAME_BYTES", "exit_despite_threads", "serve_stdio"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,8 @@ EOF_PATIENCE: Final = 10.0
 STOP_PATIENCE: Final = 3.0
 """Seconds that calls in flight have to finish after a signal or after the client stopped listening."""
 
-FLUSH_PATIENCE: Final = 2.0
+FLUSH_PATIENCE: Final = 2.0  # seconds without any progress
+THREAD_PATIENCE: Final = 1.0
 
 
 async def serve_stdio(
@@ -181,12 +182,30 @@ def _heeded_signals(ending: _Ending, loop: asyncio.AbstractEventLoop) -> Iterato
             signal.signal(signum, handler)
 
 
+def exit_despite_threads(code: int = 0) -> None:
+    """Call this once the event loop has ended: it exits the process if a call given up still has its thread.
+
+    Python would wait for such a thread without end. Returns when there is none, after at most 1 s.
+    """
+    patience_ends = time.monotonic() + THREAD_PATIENCE
+    others = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    for thread in others:
+        thread.join(max(0.0, patience_ends - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        logger.warning("exiting although a call given up still runs")
+        _exit_now(code)
+
+
 def _leave_now(on_drain: Callable[[], None] | None) -> None:
-    """Exit although a handler runs on in a thread, which would hold up the interpreter's own exit."""
+    """Exit although a handler runs on in a thread that the event loop itself waits for."""
     logger.warning("exiting although a call could not be stopped")
     try:
         if on_drain is not None:
             on_drain()
     finally:
-        logging.shutdown()
-        os._exit(0)
+        _exit_now(0)
+
+
+def _exit_now(code: int) -> None:
+    logging.shutdown()
+    os._exit(code)
