@@ -58,6 +58,7 @@ class Book:
         run: str | None = None,
         *,
         create: bool = True,
+        begins: int | None = None,
         durability: str = "full",
         clock: Clock | None = None,
         zone: tzinfo | None = None,
@@ -65,7 +66,8 @@ class Book:
     ) -> Book:
         """Open the ledger of a strategy (live) or of one of its runs, making it unless `create` is false.
 
-        Raises NotFound when it is absent and not to be made, else the StoreError that says why.
+        A run that is made begins at `begins`, microseconds since the epoch, UTC. Raises NotFound when the ledger
+        is absent and not to be made, else the StoreError that says why it cannot serve.
         """
         path = ledger_path(root, strategy, run)
         if create and not path.exists():
@@ -78,13 +80,15 @@ class Book:
             with engine.read() as snapshot:
                 begun = snapshot.head() is not None
             if not begun:
-                engine.write(lambda transaction: ledger.begin(transaction, product), timeout=WRITE_SECONDS)
+                engine.write(
+                    lambda transaction: ledger.begin(transaction, product, begins), timeout=WRITE_SECONDS
+                )
             with engine.read() as snapshot:
                 genesis = ledger.check(snapshot)
         except BaseException:
             engine.close()
             raise
-        return cls(engine, ledger, Renderer(zone), genesis)
+        return cls(engine, ledger, Renderer(None if str(zone) == "UTC" else zone), genesis)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.
@@ -109,6 +113,11 @@ class Book:
             return _written(transaction, entries[0])
 
         return self._engine.write(job, timeout=WRITE_SECONDS)
+
+    def answer(self, written: Written) -> Reply:
+        """The reply that tells a caller of a durable write."""
+        body = self._renderer.written(written)
+        return Reply(body, as_text(body))
 
     def search(self, caller: Caller, request: SearchRequest) -> Reply:
         """Search, record the search, and answer.
@@ -139,19 +148,25 @@ class Book:
         return reply
 
     def get(
-        self, caller: Caller, memory_id: str, as_of: int | None = None, *, reply_chars: int = 32_000
+        self,
+        caller: Caller,
+        memory_id: str,
+        as_of: int | None = None,
+        *,
+        kind: str | None = None,
+        reply_chars: int = 32_000,
     ) -> Reply:
         """One memory whole, with its history, as it stood; the showing is recorded.
 
-        Raises NotFound when the id names nothing (as of that time).
+        Raises NotFound when the id names nothing (as of that time), or nothing of `kind`.
         """
         name = identifier(memory_id, field="memory_id")
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
             version = snapshot.version(name, cut)
-            if version is None:
+            if version is None or kind not in (None, version.kind):
                 raise NotFound(
-                    "memory_id names no memory of this ledger"
+                    f"memory_id names no {kind or 'memory'} of this ledger"
                     + (" at that time." if as_of is not None else "."),
                     field="memory_id",
                     hint="Find the id with search_memory.",

@@ -1,7 +1,8 @@
 """Instants as integer microseconds since 1970-01-01T00:00:00Z, and the clock that reads them.
 
 Inside Deskbook a time is always an `int` of microseconds, UTC; ISO 8601 text with an offset exists only at
-the edge. Years 1 to 9999 are exact, in integer arithmetic throughout.
+the edge. All arithmetic is in integers. RFC 8785 keeps integers exact up to 2**53 - 1, which bounds an instant
+to the years 1684 to 2255.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Protocol
 
 from .errors import InvalidInput
 
-MICROSECOND = 1
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+LAST_INSTANT = 2**53 - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORM = re.compile(
@@ -43,7 +44,7 @@ def parse_instant(text: str, *, field: str) -> int:
     """Read ISO 8601 with an offset into microseconds since the epoch, UTC.
 
     Raises InvalidInput naming `field` for a naive time, a leap second, more precision than a microsecond
-    or an instant outside the years 1 to 9999.
+    or an instant outside the years 1684 to 2255.
     """
     found = _FORM.fullmatch(text.strip())
     if found is None:
@@ -72,26 +73,27 @@ def parse_instant(text: str, *, field: str) -> int:
         local = datetime.fromisoformat(f"{date}T{minute}:{second or '00'}").replace(tzinfo=_offset(offset))
         since = local.replace(tzinfo=UTC) - _EPOCH - _shift(local)
         us = (since.days * 86_400 + since.seconds) * SECOND + micros
-        _EPOCH + timedelta(microseconds=us)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"{field} is no instant of the years 1 to 9999 UTC.", field=field, hint=f"Write it as {_EXAMPLE}."
+            f"{field} is no date and time of the calendar.", field=field, hint=f"Write it as {_EXAMPLE}."
         ) from None
+    if abs(us) > LAST_INSTANT:
+        raise InvalidInput(
+            f"{field} lies outside {format_instant(-LAST_INSTANT)} to {format_instant(LAST_INSTANT)}.",
+            field=field,
+            hint="Times beyond that cannot be kept exactly in canonical JSON.",
+        )
     return us
 
 
 def format_instant(us: int, tz: tzinfo | None = None) -> str:
     """Write microseconds since the epoch as ISO 8601, in UTC (`Z`) or in `tz` with its offset.
 
-    The fraction is left out when it is zero. An instant that `tz` would push outside the years 1 to 9999 is
-    shown in UTC.
+    The fraction is left out when it is zero.
     """
     moment = _EPOCH + timedelta(microseconds=us)
     if tz is not None:
-        try:
-            return moment.astimezone(tz).isoformat()
-        except OverflowError:
-            pass
+        return moment.astimezone(tz).isoformat()
     return moment.replace(tzinfo=None).isoformat() + "Z"
 
 

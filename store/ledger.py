@@ -48,8 +48,11 @@ class Ledger:
         self.strategy = strategy
         self.run = run
 
-    def begin(self, transaction: Transaction, product: str) -> None:
-        """Write the genesis entry unless the ledger has one, and check whose ledger it is."""
+    def begin(self, transaction: Transaction, product: str, begins: int | None) -> None:
+        """Write the genesis entry unless the ledger has one, and check whose ledger it is.
+
+        A run's clock begins at `begins`, the simulated time of the call that makes it.
+        """
         if transaction.head() is None:
             event = Genesis(
                 store_id=new_id(STORE),
@@ -60,8 +63,13 @@ class Ledger:
             )
             caller = Caller(agent=SYSTEM, profile=SYSTEM, session_id="")
             draft = Draft(event, "ledger", event.store_id)
-            # A run's clock starts with its first call, so its genesis stands before every simulated time.
-            effective = self._clock.now() if self.run is None else FIRST_INSTANT
+            if self.run is not None and begins is None:
+                raise ClockError(
+                    "A run begins with its first call's simulated time.",
+                    field="now",
+                    hint="Send the time with the call.",
+                )
+            effective = self._clock.now() if self.run is None or begins is None else begins
             self._place(transaction, None, caller, draft, effective)
         self.check(transaction)
 
@@ -179,10 +187,6 @@ class Ledger:
         transaction.insert_entry(entry)
         transaction.apply(projected(transaction, entry, draft.event))
         return entry
-
-
-FIRST_INSTANT = -62_135_596_800_000_000
-"""0001-01-01T00:00:00Z, the effective time of a run's genesis."""
 
 
 def arguments_hash(salt: bytes, arguments: dict[str, Any]) -> bytes:

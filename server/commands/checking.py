@@ -1,0 +1,55 @@
+"""verify and rebuild: proof of the ledger, and projections made anew from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import typer
+
+from store.audit import verify as verify_ledger
+
+from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption, find_place
+from .screen import plain, progress_bar, say
+
+
+def verify(
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove that no entry was changed, cut out, moved or invented. Exit 1 when something is wrong."""
+    place = find_place(config, root, strategy, run)
+    with progress_bar("verifying") as advance:
+        report = verify_ledger(place.path, place.strategy, place.run, advance)
+    if as_json:
+        say(json.dumps(asdict(report) | {"sound": report.sound}))
+    elif report.sound:
+        say(f"sound: {report.entries} entries, chain {report.chain}")
+    else:
+        for finding in report.findings:
+            where = "ledger" if finding.sequence is None else f"sequence {finding.sequence}"
+            say(f"{where}: {plain(finding.what)}")
+        say(f"NOT SOUND: {len(report.findings)} findings in {plain(report.path)}")
+    if not report.sound:
+        raise typer.Exit(1)
+
+
+def rebuild(
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+) -> None:
+    """Drop the projections (versions, searches, full text) and make them anew from the ledger."""
+    book = find_place(config, root, strategy, run).open()
+    try:
+        total = book.head().sequence
+        with progress_bar("rebuilding") as advance:
+            book.rebuild(lambda sequence: advance(sequence, total))
+        found = book.status()
+    finally:
+        book.close()
+    say(f"rebuilt from {found.entries} entries: {found.memories} memories")

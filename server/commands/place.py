@@ -1,0 +1,68 @@
+"""Options that every command takes, and the ledger they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from store import Book
+from store.paths import ledger_path
+
+from .. import __version__
+from ..settings import Settings, load_settings
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (desk.toml).")]
+RootOption = Annotated[Path | None, typer.Option("--root", help="Folder that holds the ledgers.")]
+StrategyOption = Annotated[str | None, typer.Option("--strategy", help="Strategy whose ledger is meant.")]
+RunOption = Annotated[
+    str | None, typer.Option("--run", help="A run of the strategy instead of its live ledger.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The settings in force and the ledger that a command is about."""
+
+    settings: Settings
+    strategy: str
+    run: str | None
+
+    @property
+    def path(self) -> Path:
+        """The ledger file, absolute; it may not exist."""
+        return ledger_path(self.settings.store.root, self.strategy, self.run)
+
+    def open(self) -> Book:
+        """The ledger, which must exist; raises NotFound or the StoreError that fits."""
+        return Book.open(
+            self.settings.store.root,
+            self.strategy,
+            self.run,
+            create=False,
+            durability=self.settings.store.durability,
+            zone=self.settings.clock.zone,
+            product=f"deskbook {__version__}",
+        )
+
+
+def find_place(
+    config: Path | None,
+    root: Path | None,
+    strategy: str | None,
+    run: str | None,
+    environ: Mapping[str, str] = os.environ,
+) -> Place:
+    """The place that file, environment and options name; raises ConfigError."""
+    flags = {
+        "root": None if root is None else str(root),
+        "strategy": strategy,
+        "run": run,
+    }
+    settings = load_settings(config=config, flags=flags, environ=environ)
+    return Place(settings, settings.store.strategy, settings.run)

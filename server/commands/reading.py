@@ -1,0 +1,154 @@
+"""status, log and show: what a ledger holds and how it stands."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from store import Book
+from store.clock import format_instant, parse_instant
+from store.engines.base import EngineStatus
+from store.entry import Entry
+from store.errors import NotFound
+from store.rows import EntryFilter, Head
+from store.symbols import normalise_symbol
+
+from .. import __version__
+from .place import ConfigOption, JsonOption, Place, RootOption, RunOption, StrategyOption, find_place
+from .screen import entry_line, entry_record, plain, say
+
+FOLLOW_SECONDS = 0.5
+
+
+def status(
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where the ledger lies and how it stands. Exit 1 when something is wrong with it."""
+    place = find_place(config, root, strategy, run)
+    try:
+        book = place.open()
+    except NotFound:
+        _say_status(place, None, None, as_json=as_json)
+        return
+    try:
+        found = book.status()
+        head = book.head() if found.problem is None else None
+    finally:
+        book.close()
+    _say_status(place, found, head, as_json=as_json)
+    if found.problem is not None:
+        raise typer.Exit(1)
+
+
+def log(
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
+    event: Annotated[str | None, typer.Option(help="Only this event type, e.g. memory.retrieved.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only memories of this kind.")] = None,
+    symbol: Annotated[str | None, typer.Option(help="Only this instrument.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+    since: Annotated[str | None, typer.Option(help="From this ISO time on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to this ISO time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as entries arrive.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print entries of the ledger, the newest last."""
+    place = find_place(config, root, strategy, run)
+    conditions = {
+        "agent": agent,
+        "event_type": event,
+        "kind": kind,
+        "symbol": normalise_symbol(symbol),
+        "session_id": session,
+        "since": None if since is None else parse_instant(since, field="--since"),
+        "until": None if until is None else parse_instant(until, field="--until"),
+    }
+    book = place.open()
+    try:
+        shown = reversed(book.log(EntryFilter(**conditions, newest_first=True, limit=limit)))  # type: ignore[arg-type]
+        after = book.head().sequence
+        _print(shown, as_json=as_json)
+        while follow:
+            sys.stdout.flush()
+            time.sleep(FOLLOW_SECONDS)
+            last = book.head().sequence
+            if last > after:
+                _print(_between(book, conditions, after, last), as_json=as_json)
+                after = last
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    finally:
+        book.close()
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A memory, search, session or event id.")],
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print every entry about one memory, search or session, whole."""
+    book = find_place(config, root, strategy, run).open()
+    try:
+        found = book.show(name)
+    finally:
+        book.close()
+    if as_json:
+        _print(found, as_json=True)
+        return
+    for entry in found:
+        say(entry_line(entry))
+        say(plain(json.dumps(entry_record(entry), ensure_ascii=False, indent=2)))
+
+
+def _between(book: Book, conditions: Mapping[str, object], after: int, last: int) -> Iterator[Entry]:
+    while page := book.log(EntryFilter(**conditions, after=after, until_sequence=last)):  # type: ignore[arg-type]
+        yield from page
+        after = page[-1].sequence
+
+
+def _print(entries: Iterator[Entry] | list[Entry], *, as_json: bool) -> None:
+    for entry in entries:
+        say(json.dumps(entry_record(entry), ensure_ascii=False) if as_json else entry_line(entry))
+
+
+def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, as_json: bool) -> None:
+    told: dict[str, object] = {
+        "version": __version__,
+        "root": str(place.settings.store.root),
+        "strategy": place.strategy,
+        "run": place.run,
+        "config": None if place.settings.config is None else str(place.settings.config),
+        "path": str(place.path),
+        "ledger": "none yet; the first write makes it" if found is None else "open",
+    }
+    if found is not None:
+        told |= {name: value for name, value in asdict(found).items() if name != "path"}
+    if head is not None:
+        told["last_entry_at"] = format_instant(head.effective_at)
+        if head.latest_effective_at > head.effective_at:
+            told["clock"] = (
+                f"an entry is dated {format_instant(head.latest_effective_at)}, later than the last one: reads "
+                "as of a time before it do not see what came after it"
+            )
+    if as_json:
+        say(json.dumps(told))
+        return
+    for name, value in told.items():
+        say(f"{name:<14} {plain(str(value))}")

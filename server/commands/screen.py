@@ -1,0 +1,82 @@
+"""Printing for people: what others wrote is shown so that it cannot drive the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from store.clock import format_instant
+from store.entry import Entry
+
+_KEPT = {"\n", "\t"}
+
+
+def plain(text: str) -> str:
+    """Text without control and formatting characters, which are shown as escapes."""
+    return "".join(
+        character if character.isprintable() or character in _KEPT else f"\\u{ord(character):04x}"
+        for character in text
+    )
+
+
+def one_line(text: str, longest: int = 100) -> str:
+    """Text on one line of at most `longest` characters."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def entry_line(entry: Entry) -> str:
+    """One entry on one line: sequence, time, who, what, about what."""
+    content = json.loads(entry.content)
+    told = content.get("text") or content.get("query") or content.get("note") or content.get("status") or ""
+    parts = [
+        f"{entry.sequence:>6}",
+        format_instant(entry.effective_at),
+        plain(entry.agent),
+        entry.event_type,
+        plain(entry.subject_id),
+        plain(entry.symbol or "-"),
+        one_line(str(told)),
+    ]
+    return "  ".join(parts)
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON values: hashes in hex, times as ISO 8601, content decoded."""
+    record: dict[str, Any] = {
+        name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()
+    }
+    record["content"] = json.loads(entry.content)
+    record["effective_at"] = format_instant(entry.effective_at)
+    record["recorded_at"] = format_instant(entry.recorded_at)
+    return record
+
+
+def say(text: str = "") -> None:
+    """Print one line."""
+    typer.echo(text)
+
+
+def _unwatched(_done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr where a person watches; nothing otherwise. Tell it done and total."""
+    if not sys.stderr.isatty():
+        yield _unwatched
+        return
+    # rich takes 60 ms to import, which no other command should pay.
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

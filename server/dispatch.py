@@ -1,0 +1,180 @@
+"""The one place around every call: permission, clock, arguments, limits, the record of refusals, errors.
+
+Tools, resources and prompts come through here and nowhere else. The work runs in worker threads, changing
+calls and readings in pools of their own, so that writers who wait never hold up a reader.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp_types import CallToolResult, TextContent
+
+from store import Book, Caller, Reply
+from store.errors import DeskbookError, InvalidInput, NotFound, PermissionDenied, StoreError
+
+from .arguments import Arguments, read_arguments
+from .calls import Call
+from .errors import describe, error_text
+from .identity import CallClock, read_labels, resolve_clock
+from .ledgers import OpenLedgers
+from .near_miss import did_you_mean
+from .permissions import may_call
+from .refusals import Refusals
+from .sections import LimitSettings
+from .tools import TOOLS, ToolSpec
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+WRITERS = 64
+READERS = 16
+
+
+class Dispatch:
+    """Serves calls against the ledgers."""
+
+    def __init__(self, ledgers: OpenLedgers, limits: LimitSettings, refusals: Refusals) -> None:
+        self._ledgers = ledgers
+        self._limits = limits
+        self._refusals = refusals
+        self._writers = anyio.CapacityLimiter(WRITERS)
+        self._readers = anyio.CapacityLimiter(READERS)
+
+    async def call_tool(self, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """Serve a tool call; whatever goes wrong is told in the result."""
+        tool = TOOLS.get(name)
+        limiter = self._writers if tool is not None and tool.changes else self._readers
+        try:
+            reply = await _in_thread(limiter, self._serve_tool, call, name, tool, arguments)
+        except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
+            text = error_text(describe(fault))
+            return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+        content = TextContent(type="text", text=reply.text)
+        return CallToolResult(content=[content], structured_content=reply.body)
+
+    async def read(self, call: Call, surface: str, allowed: bool, work: Callable[[Book, Caller], T]) -> T:
+        """Serve a resource; raises the DeskbookError that a client is to be told."""
+        return await _in_thread(self._readers, self._serve_reading, call, surface, allowed, work)
+
+    def drain(self) -> None:
+        """Write the sums of refusals that are still open."""
+        self._refusals.flush(everything=True)
+
+    def _serve_tool(
+        self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any]
+    ) -> Reply:
+        self._refusals.flush()
+        if tool is None:
+            raise NotFound(
+                f"There is no tool of that name{did_you_mean(name, list(TOOLS))}.",
+                field="name",
+                hint="tools/list names the tools you may call.",
+            )
+        if not may_call(call.identity, name):
+            self._note_denied(call, name)
+            raise _denied(call, name)
+        try:
+            caller, book = self._ready(call, name)
+            given = read_arguments(tool.arguments, arguments)
+            self._check_length(given)
+            return tool.handler(book, caller, given, self._limits)
+        except DeskbookError as fault:
+            if tool.changes:
+                self._note_failed(call, name, fault)
+            raise
+
+    def _serve_reading(self, call: Call, surface: str, allowed: bool, work: Callable[[Book, Caller], T]) -> T:
+        self._refusals.flush()
+        if not allowed:
+            self._note_denied(call, surface)
+            raise _denied(call, surface)
+        caller, book = self._ready(call, surface)
+        return work(book, caller)
+
+    def _ready(self, call: Call, tool: str) -> tuple[Caller, Book]:
+        labels = read_labels(call.meta, call.environ)
+        clock = resolve_clock(call.identity, labels)
+        caller = Caller(
+            agent=call.identity.agent,
+            profile=call.identity.profile.name,
+            session_id=labels.session_id or call.session_id,
+            tool=tool,
+            model_call_id=labels.model_call_id,
+            now=clock.now_us,
+            client=call.client,
+        )
+        return caller, self._ledgers.book(call.identity.strategy, clock.run, clock.now_us)
+
+    def _check_length(self, given: Arguments) -> None:
+        longest = self._limits.text_chars
+        size = len(getattr(given, "text", None) or "")
+        if size > longest:
+            raise InvalidInput(
+                f"text has {size} characters; at most {longest} are allowed.",
+                field="text",
+                hint="Shorten it, or split it into several memories.",
+            )
+
+    def _note_denied(self, call: Call, name: str) -> None:
+        caller, run = self._refused_caller(call, name)
+        key = ("denied", call.identity.strategy, run, caller.agent, name)
+        self._refusals.note(
+            key,
+            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_denied(
+                caller, name, count
+            ),
+        )
+
+    def _note_failed(self, call: Call, name: str, fault: DeskbookError) -> None:
+        if isinstance(fault, StoreError):
+            # The ledger itself does not take entries now; the same failure would meet the note.
+            logger.warning("%s failed and cannot be recorded: %s", name, fault.message)
+            return
+        caller, run = self._refused_caller(call, name)
+        key = ("failed", call.identity.strategy, run, caller.agent, name, fault.code, fault.field)
+        self._refusals.note(
+            key,
+            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_failed(
+                caller, name, fault.code, fault.field, count
+            ),
+        )
+
+    def _refused_caller(self, call: Call, tool: str) -> tuple[Caller, str | None]:
+        """The caller and run a refusal is noted under, as far as the call's labels can be trusted."""
+        caller = Caller(
+            call.identity.agent, call.identity.profile.name, call.session_id, tool, client=call.client
+        )
+        try:
+            labels = read_labels(call.meta, call.environ)
+            clock = resolve_clock(call.identity, labels)
+        except DeskbookError:
+            clock = CallClock(run=call.identity.run, now_us=None)
+        else:
+            caller = replace(
+                caller,
+                session_id=labels.session_id or call.session_id,
+                model_call_id=labels.model_call_id,
+                now=clock.now_us,
+            )
+        return caller, clock.run
+
+
+async def _in_thread(limiter: anyio.CapacityLimiter, work: Callable[..., T], *arguments: Any) -> T:
+    """Run to the end in a worker thread, also when the client gives up: a commit is never left half known."""
+    with anyio.CancelScope(shield=True):
+        result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=limiter)
+    return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+
+
+def _denied(call: Call, name: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"{call.identity.agent} (profile {call.identity.profile.name}) may not use {name}.",
+        hint="Use a tool that tools/list names, or ask the operator for another profile.",
+    )
