@@ -14,13 +14,16 @@ from .desk import AgentDesk, DemoFailed
 from .strategy import Reply, dated
 
 INDENT = "  "
+LESSONS_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """One closed trade, explained: headings flush left, answers indented."""
 
+    symbol: str
     thesis_id: str
+    decision_id: str
     retrieval_id: str
     lines: tuple[str, ...]
 
@@ -50,19 +53,20 @@ async def explain_a_trade(desk: AgentDesk) -> Explanation:
     decisions = await _decisions(recall, thesis)
     entry = decisions[0]
     lines = [
-        f"\nFrom memory: the {position.direction} trade in {position.symbol}, {thesis['id']}",
-        "",
+        f"From memory: the {position.direction} trade in {position.symbol}, {thesis['id']}",
         "Why was it made?",
         *_indented([entry["text"]]),
         "On what evidence?",
         *_indented(await _evidence_lines(recall, entry)),
         "What was searched before?",
-        *_indented(_search_lines(entry)),
+        *_indented(await _search_lines(recall, entry)),
         "What came of it?",
         *_indented(_course_lines(thesis, decisions[1:], position)),
         *_indented(await _lesson_lines(recall, thesis)),
     ]
-    return Explanation(str(thesis["id"]), str(entry["details"]["retrieval_id"]), tuple(lines))
+    return Explanation(
+        position.symbol, thesis["id"], entry["id"], entry["details"]["retrieval_id"], tuple(lines)
+    )
 
 
 async def _telling_trade(recall: _Recall) -> Reply:
@@ -105,13 +109,15 @@ async def _evidence_lines(recall: _Recall, decision: Reply) -> list[str]:
     return [*lines, *map(_quoted, cited)]
 
 
-def _search_lines(decision: Reply) -> list[str]:
+async def _search_lines(recall: _Recall, decision: Reply) -> list[str]:
     evidence = decision["details"]["evidence"]
-    searched = evidence["searched"]
-    found = ", ".join(searched["found"]) or "nothing"
+    query, found = evidence["searched"]["query"], evidence["searched"]["found"]
+    nearest = [await recall.get(memory_id) for memory_id in found[:LESSONS_SHOWN]]
+    search = f"search {decision['details']['retrieval_id']}"
     return [
-        f'lessons for "{searched["query"]}"; found {found} (search {decision["details"]["retrieval_id"]})',
-        f"all active risk notes (search {evidence['risk_notes_retrieval_id']})",
+        f'Lessons for "{query}" ({search}): {len(found) or "none"}{", the nearest:" if found else "."}',
+        *map(_quoted, nearest),
+        f"All active risk notes (search {evidence['risk_notes_retrieval_id']}).",
     ]
 
 
@@ -143,7 +149,7 @@ async def _lesson_lines(recall: _Recall, thesis: Reply) -> list[str]:
 
 def _quoted(memory: Reply) -> str:
     text = " ".join(str(memory["text"]).split())
-    return f'{memory["kind"]} {memory["id"]} by {memory["agent"]}, {dated(memory)}: "{text}"'
+    return f'{memory["kind"]} {memory["id"]} by {memory["agent"]}, {memory["created_at"][:10]}: "{text}"'
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -15,12 +15,14 @@ from typing import Any
 from mcp import MCPError, StdioServerParameters, stdio_client
 from mcp.client import Client
 from mcp_types import CallToolResult, TextContent
+
 from store.errors import DeskbookError
 
 from .place import DemoPlace
 from .strategy import Reply, Turn
 
 CALL_SECONDS = 60.0
+LOG_LINES_SHOWN = 12
 _CLOSE = time(21, 0, tzinfo=UTC)  # 16:00 in New York, 17:00 in its summer: at the close or after it, all year
 _PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -49,12 +51,13 @@ class DemoClock:
 
 @dataclass(slots=True)
 class AgentDesk:
-    """Calls tools as one agent and fails loudly on the first error."""
+    """Calls tools as one agent and fails loudly on the first error; `calls` counts them."""
 
     agent: str
     run: str
     client: Client
     clock: DemoClock
+    log: Path
     calls: int = 0
 
     async def play(self, turn: Turn, model_call: str) -> None:
@@ -67,7 +70,7 @@ class AgentDesk:
             return
 
     async def call(self, tool: str, arguments: Mapping[str, Any], model_call: str) -> Reply:
-        """Call one tool; DemoFailed when it is refused, fails, or the server is gone."""
+        """Call one tool; DemoFailed when it is refused or fails, MCPError when the server is gone."""
         self.calls += 1
         now = self.clock.tick()
         labels: Any = {
@@ -75,34 +78,39 @@ class AgentDesk:
             "deskbook/session_id": f"{self.run}/{self.agent}",
             "deskbook/model_call_id": model_call,
         }
-        try:
-            result = await self.client.call_tool(tool, dict(arguments), CALL_SECONDS, meta=labels)
-        except MCPError as error:
-            raise self._failed(tool, arguments, now, str(error)) from error
+        result = await self.client.call_tool(tool, dict(arguments), CALL_SECONDS, meta=labels)
         if result.is_error:
-            raise self._failed(tool, arguments, now, _text(result))
-        reply = result.structured_content or json.loads(_text(result))
-        if not isinstance(reply, dict):
-            raise self._failed(tool, arguments, now, f"not an object: {_text(result)[:200]}")
+            sent = json.dumps(dict(arguments), ensure_ascii=False, default=str)[:400]
+            raise DemoFailed(
+                f"{self.agent}'s {tool} at {now} failed: {_text(result)}\n  sent: {sent}",
+                hint=f"The server's log is {self.log}.",
+            )
+        reply: Reply = result.structured_content or json.loads(_text(result))
         return reply
-
-    def _failed(self, tool: str, arguments: Mapping[str, Any], now: str, answer: str) -> DemoFailed:
-        sent = json.dumps(dict(arguments), ensure_ascii=False, default=str)[:400]
-        return DemoFailed(f"{self.agent}'s {tool} at {now} failed: {answer}\n  sent: {sent}")
 
 
 @asynccontextmanager
 async def open_desk(place: DemoPlace, agent: str, clock: DemoClock) -> AsyncGenerator[AgentDesk]:
-    """Start `deskbook serve` for `agent` on stdio and connect to it; its stderr goes to the place's log."""
+    """Start `deskbook serve` for `agent` on stdio and connect to it; its stderr goes to the place's log.
+
+    Raises DemoFailed (in an exception group, as the SDK's task groups do) when the server does not start or
+    goes away.
+    """
     server = StdioServerParameters(
         command=sys.executable,
         args=serve_arguments(place, agent),
         env=server_environment(),
         cwd=place.root,
     )
-    with place.log(agent).open("a", encoding="utf-8") as log:
-        async with Client(stdio_client(server, errlog=log)) as client:
-            yield AgentDesk(agent, place.run, client, clock)
+    log = place.log(agent)
+    with os.fdopen(
+        os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+    ) as errors:
+        try:
+            async with Client(stdio_client(server, errlog=errors)) as client:
+                yield AgentDesk(agent, place.run, client, clock, log)
+        except* MCPError as lost:
+            raise DemoFailed(f"{agent}'s server is lost: {_first(lost)}\n{_tail(log)}") from lost
 
 
 def command_arguments(place: DemoPlace, *words: str) -> list[str]:
@@ -127,3 +135,15 @@ def server_environment() -> dict[str, str]:
 
 def _text(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def _first(group: BaseExceptionGroup[MCPError]) -> BaseException:
+    inner: BaseException = group
+    while isinstance(inner, BaseExceptionGroup):
+        inner = inner.exceptions[0]
+    return inner
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+    return "\n".join(f"  {line}" for line in (f"the end of {log}:", *lines))

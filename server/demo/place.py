@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import platformdirs
+
 from store.errors import ConfigError
 
 STRATEGY = "demo"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import dataclass
@@ -18,11 +19,11 @@ from .desk import DemoClock, DemoFailed, command_arguments, open_desk, server_en
 from .market import PriceHistory, load_prices
 from .place import RESEARCHER, TRADER, DemoPlace, claim_place, default_root
 from .researcher import researcher_turn
-from .screen import explore_lines, say, showing_days, state_lines
+from .screen import explore_lines, say, showing_days, state_lines, tell
 from .strategy import WARM_UP_DAYS
 from .trader import trader_turn
 
-DEFAULT_DAYS = 300
+DEFAULT_DAYS = 400
 COMMAND_SECONDS = 120
 
 
@@ -75,7 +76,7 @@ def run_demo(
         raise _only_failure(group) from group
     seconds = time.monotonic() - started
     say(screen, f"\nDone in {seconds:.1f} s. The store stays in {place.root}; look into it with:", "bold")
-    for line in explore_lines(place, explanation.thesis_id):
+    for line in explore_lines(place, explanation):
         say(screen, f"  {line}")
     span = prices.days[WARM_UP_DAYS : WARM_UP_DAYS + days]
     return DemoReport(
@@ -100,12 +101,10 @@ async def _demo(
     async with open_desk(place, TRADER, clock) as desk:
         explanation = await explain_a_trade(desk)
         state = await desk.call("get_memory_state", {}, f"{place.run}/state")
-    for line in explanation.lines:
-        say(screen, line, "bold" if line and not line.startswith(" ") else "")
-    say(screen, "\nWhat the trader would start the next day with (get_memory_state)", "bold")
-    for line in state_lines(state):
-        say(screen, f"  {line}")
-    await _show(place, screen, "verify")
+    tell(screen, ["", *explanation.lines])
+    await _check_order(place, screen, explanation)
+    tell(screen, ["", "What the trader starts its next turn with (get_memory_state)", *state_lines(state)])
+    tell(screen, ["", "deskbook verify", *(f"  {line}" for line in await _command(place, "verify"))])
     return calls, explanation
 
 
@@ -122,9 +121,27 @@ async def _live(place: DemoPlace, prices: PriceHistory, days: int, clock: DemoCl
         return researcher.calls + trader.calls
 
 
-async def _show(place: DemoPlace, screen: Console, *words: str) -> None:
-    """Run a deskbook command on the ledger, as a person would, and show it; DemoFailed unless it exits with 0."""
-    say(screen, f"\ndeskbook {' '.join(words)}", "bold")
+async def _check_order(place: DemoPlace, screen: Console, explained: Explanation) -> None:
+    """Hold what memory said about the search against the ledger: the search must stand before the decision."""
+    search, decision = [
+        json.loads((await _command(place, "show", name, "--json"))[0])
+        for name in (explained.retrieval_id, explained.decision_id)
+    ]
+    query, handed = search["content"]["query"], len(search["content"]["selected"])
+    asked = f'{search["agent"]} searches for "{query}" and is handed {handed} memories'
+    decided = f"{decision['agent']} decides, naming that search"
+    lines = [
+        f"  entry {entry['sequence']}, {entry['effective_at']}: {what}"
+        for entry, what in ((search, asked), (decision, decided))
+    ]
+    tell(screen, ["And the ledger's own record (deskbook show)", *lines])
+    named = decision["retrieval_id"] == explained.retrieval_id
+    if not named or search["sequence"] >= decision["sequence"]:
+        raise DemoFailed(f"Decision {explained.decision_id} does not rest on a search recorded before it.")
+
+
+async def _command(place: DemoPlace, *words: str) -> list[str]:
+    """Run a deskbook command on the ledger, as a person would; its lines. DemoFailed unless it exits with 0."""
     with anyio.fail_after(COMMAND_SECONDS):
         done = await anyio.run_process(
             [sys.executable, *command_arguments(place, *words)],
@@ -132,10 +149,10 @@ async def _show(place: DemoPlace, screen: Console, *words: str) -> None:
             env=server_environment(),
             cwd=place.root,
         )
-    for line in (done.stdout + done.stderr).decode("utf-8", "replace").splitlines():
-        say(screen, f"  {line}")
+    said = (done.stdout or done.stderr).decode("utf-8", "replace").splitlines()
     if done.returncode != 0:
-        raise DemoFailed(f"deskbook {' '.join(words)} exited with {done.returncode}.")
+        raise DemoFailed("\n  ".join([f"deskbook {' '.join(words)} exited with {done.returncode}:", *said]))
+    return said
 
 
 def _only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:

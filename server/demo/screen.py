@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
-from collections.abc import Generator, Iterable, Mapping
+import textwrap
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .answer import Explanation
 from .market import MarketView
 from .place import DemoPlace
 from .strategy import Reply
+
+MIN_WIDTH = 60
+LINE_SHOWN = 160
 
 
 class Steps(Protocol):
@@ -28,6 +34,25 @@ class Steps(Protocol):
 def say(console: Console, text: str, style: str = "") -> None:
     """Print text as it is: no markup, no wrapping, so that paths and commands can be copied."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def tell(console: Console, lines: Iterable[str]) -> None:
+    """Print headings (flush left) in bold and indented answers wrapped to the screen's width."""
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        if not depth:
+            say(console, line, "bold")
+            continue
+        wrapped = textwrap.wrap(
+            line.lstrip(),
+            width=max(MIN_WIDTH, console.width),
+            initial_indent=" " * depth,
+            subsequent_indent=" " * (depth + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for part in wrapped:
+            say(console, part)
 
 
 @contextmanager
@@ -51,38 +76,45 @@ def showing_days(console: Console, days: int) -> Generator[Steps]:
         yield step
 
 
-def explore_lines(place: DemoPlace, trade: str) -> list[str]:
+def explore_lines(place: DemoPlace, explained: Explanation) -> list[str]:
     """Commands, ready to paste, that look into the ledger which a demo left."""
-    command = Path(sys.executable).with_name("deskbook")
-    words = [str(command)] if command.exists() else [sys.executable, "-m", "server"]
     ledger = ["--config", str(place.config), "--run", place.run]
-    looks: Iterable[tuple[str, ...]] = (
+    looks = (
         ("status",),
-        ("log",),
-        ("log", "--kind", "decision"),
-        ("show", trade),
+        ("log", "--symbol", explained.symbol),
+        ("log", "--kind", "decision", "--limit", "20"),
+        ("show", explained.thesis_id),
+        ("show", explained.retrieval_id),
         ("verify",),
     )
-    return [shlex.join([*words, *look, *ledger]) for look in looks]
+    return [shlex.join([*_command(), *look, *ledger]) for look in looks]
+
+
+def _command() -> list[str]:
+    """How to start deskbook from this machine's shell: by name if that is this one, else by path."""
+    own, found = Path(sys.executable).with_name("deskbook"), shutil.which("deskbook")
+    if found is not None and Path(found) == own:
+        return ["deskbook"]
+    return [str(own)] if own.exists() else [sys.executable, "-m", "server"]
 
 
 def state_lines(state: Reply) -> list[str]:
     """The compact state, as far as a person wants it at the end of a demo."""
-    lines = [
-        f"as of {state['as_of']}, strategy {state['strategy']}, run {state['run']}, agent {state['agent']}"
+    theses, lessons = state["open_theses"], state["validated_lessons"]
+    return [
+        f"  As of {state['as_of']}; strategy {state['strategy']}, run {state['run']}, agent {state['agent']}.",
+        f"  Held symbols: {', '.join(state['held_symbols']) or state['positions_reason']}.",
+        f"  Open theses: {len(theses)}",
+        *(f"    {thesis['id']} {_start(thesis['text'])}" for thesis in theses),
+        f"  Validated lessons: {len(lessons)} (what an agent learns stays proposed until it is confirmed)",
+        *(f"    {lesson['id']} {_start(lesson['text'])}" for lesson in lessons),
+        "  Its own last entries:",
+        *(f"    {_start(line)}" for line in state["recent"]),
     ]
-    for title, key in (("open theses", "open_theses"), ("validated lessons", "validated_lessons")):
-        entries = state[key]
-        lines.append(f"{title}: {len(entries)}")
-        lines += [f"  {_line(entry)}" for entry in entries]
-    lines.append("the agent's last entries:")
-    lines += [f"  {_line(entry)}" for entry in state["recent"]]
-    return lines
 
 
-def _line(entry: Mapping[str, Any] | str) -> str:
-    text = entry if isinstance(entry, str) else f"{entry.get('id', '')} {entry.get('text', '')}"
-    return " ".join(text.split())[:150]
+def _start(text: str) -> str:
+    return textwrap.shorten(text, LINE_SHOWN, placeholder=" ...")
 
 
 def _monthly(console: Console, days: int) -> Steps:

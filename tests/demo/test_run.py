@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
+import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ import anyio
 import pytest
 from rich.console import Console
 
+from server.demo import desk, place, run
 from server.demo.book import outcome, read_position
 from server.demo.desk import AgentDesk, DemoClock, DemoFailed, open_desk
 from server.demo.market import PriceHistory
@@ -40,23 +43,25 @@ class Lived:
     ledger: list[Entry]
 
 
-async def read_back(place: DemoPlace, last: date) -> dict[str, list[dict[str, Any]]]:
+async def read_back(where: DemoPlace, last: date) -> dict[str, list[dict[str, Any]]]:
     clock = DemoClock()
     clock.begin(last + timedelta(days=1))
-    async with open_desk(place, TRADER, clock) as desk:
-        return {kind: await everything(desk, kind) for kind in KINDS}
+    async with open_desk(where, TRADER, clock) as trader:
+        return {kind: await everything(trader, kind) for kind in KINDS}
 
 
-async def everything(desk: AgentDesk, kind: str) -> list[dict[str, Any]]:
+async def everything(reader: AgentDesk, kind: str) -> list[dict[str, Any]]:
     """Every memory of a kind, whole, oldest first."""
     asked = {"query": "", "kind": kind, "limit": 50}
-    page = await desk.call("search_memory", asked, "read-back")
+    page = await reader.call("search_memory", asked, "read-back")
     hits = list(page["hits"])
     while page["cursor"]:
-        page = await desk.call("search_memory", {**asked, "cursor": page["cursor"]}, "read-back")
+        page = await reader.call("search_memory", {**asked, "cursor": page["cursor"]}, "read-back")
         hits += page["hits"]
     assert len(hits) == page["total"]
-    replies = [await desk.call("get_memory", {"memory_id": hit["id"]}, "read-back") for hit in reversed(hits)]
+    replies = [
+        await reader.call("get_memory", {"memory_id": hit["id"]}, "read-back") for hit in reversed(hits)
+    ]
     return [reply["memory"] for reply in replies]
 
 
@@ -66,7 +71,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     report = run_demo(tmp_path_factory.mktemp("demo"), DAYS, Console(file=screen, width=200))
     book = Book.open(report.root, STRATEGY, report.run, create=False)
     try:
-        ledger = book.log(EntryFilter())
+        ledger = book.log(EntryFilter(limit=100_000))
     finally:
         book.close()
     memories = anyio.run(read_back, DemoPlace(report.root, report.run), report.last_day)
@@ -189,15 +194,55 @@ def test_a_root_that_cannot_be_a_folder_is_refused_by_name(tmp_path: Path) -> No
         run_demo(tmp_path / "file", 1)
 
 
-def test_a_refused_call_stops_the_demo_and_says_which(tmp_path: Path) -> None:
-    async def open_a_thesis_as_the_researcher() -> None:
-        clock = DemoClock()
-        clock.begin(date(2008, 1, 2))
-        async with open_desk(claim_place(tmp_path), "researcher", clock) as desk:
-            await desk.call("open_thesis", {"text": "Up."}, "test")
+def test_a_refused_call_stops_the_demo_and_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = place.config_text
+    monkeypatch.setattr(place, "config_text", lambda where: honest(where).replace('"trader"', '"researcher"'))
+    with pytest.raises(
+        DemoFailed, match=r"trader's open_thesis at 2007-12-07T21:00:\d\d\+00:00 failed"
+    ) as failed:
+        run_demo(tmp_path, DAYS, Console(file=io.StringIO()))
+    assert "permission_denied" in failed.value.message
 
-    with pytest.raises(BaseExceptionGroup) as caught:
-        anyio.run(open_a_thesis_as_the_researcher)
-    failures = caught.value.subgroup(DemoFailed)
-    assert failures is not None
-    assert "open_thesis at 2008-01-02T21:00:01+00:00 failed" in str(failures.exceptions[0])
+
+def test_a_server_that_does_not_start_stops_the_demo_with_the_end_of_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        desk, "serve_arguments", lambda where, agent: ["-c", "raise SystemExit('no disk left')"]
+    )
+    with pytest.raises(DemoFailed, match="researcher's server is lost") as failed:
+        run_demo(tmp_path, DAYS, Console(file=io.StringIO()))
+    assert "no disk left" in failed.value.message
+
+
+def test_a_ledger_that_verify_faults_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = desk.command_arguments
+
+    def faulted(where: DemoPlace, *words: str) -> list[str]:
+        return (
+            ["-c", "raise SystemExit('entry 7 was edited')"]
+            if words == ("verify",)
+            else honest(where, *words)
+        )
+
+    monkeypatch.setattr(run, "command_arguments", faulted)
+    screen = io.StringIO()
+    with pytest.raises(DemoFailed, match="deskbook verify exited with 1:\n  entry 7 was edited"):
+        run_demo(tmp_path, DAYS, Console(file=screen))
+    assert "Done" not in screen.getvalue()
+
+
+def test_a_demo_too_short_for_a_closed_trade_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DemoFailed, match="no closed trade"):
+        run_demo(tmp_path, 3, Console(file=io.StringIO()))
+
+
+def test_the_commands_it_ends_with_work_as_they_stand(lived: Lived) -> None:
+    commands = [line.strip() for line in lived.printed.splitlines() if f"--run {lived.report.run}" in line]
+    assert len(commands) == 6
+    for command in commands:
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout.strip()
