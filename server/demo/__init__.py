@@ -11,3 +11,6 @@ of accuracy.
 Honesty. An agent sees prices up to the current day only, acts after the close and is filled at the next open,
 without costs. The rules are there to show a memory at work; they are no advice and no claim that they earn.
 """
+
+DEFAULT_DAYS = 400
+"""Trading days that a demo lives through unless told otherwise: from 2007-11-28 to 2009-06-30."""

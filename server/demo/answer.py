@@ -75,7 +75,9 @@ async def _telling_trade(recall: _Recall) -> Reply:
         query="", kind="thesis", status="closed", limit=50, response_format="detailed"
     )
     if not closed:
-        raise DemoFailed("Memory holds no closed trade to explain.", hint="Let the demo run for more days.")
+        raise DemoFailed(
+            "Memory holds no closed trade to explain.", hint="Let the demo run for 40 days or more."
+        )
 
     def telling(hit: Reply) -> tuple[int, int, str]:
         position = read_position(hit["text"])

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from store.errors import ConfigError, DeskbookError
 
+from . import DEFAULT_DAYS
 from .answer import Explanation, explain_a_trade
 from .desk import DemoClock, DemoFailed, command_arguments, open_desk, server_environment
 from .market import PriceHistory, load_prices
@@ -23,7 +24,6 @@ from .screen import explore_lines, say, showing_days, state_lines, tell
 from .strategy import WARM_UP_DAYS
 from .trader import trader_turn
 
-DEFAULT_DAYS = 400
 COMMAND_SECONDS = 120
 
 
@@ -104,7 +104,9 @@ async def _demo(
     tell(screen, ["", *explanation.lines])
     await _check_order(place, screen, explanation)
     tell(screen, ["", "What the trader starts its next turn with (get_memory_state)", *state_lines(state)])
-    tell(screen, ["", "deskbook verify", *(f"  {line}" for line in await _command(place, "verify"))])
+    tell(screen, ["", "deskbook verify"])
+    for line in await _command(place, "verify"):
+        say(screen, f"  {line}")
     return calls, explanation
 
 
