@@ -19,6 +19,13 @@ Access = Literal["write", "read", "immutable"]
 
 _FIRST_SAFE = (3, 51, 3)
 _CACHE_KIB = {"write": 65_536, "read": 16_384, "immutable": 16_384}
+_SETTINGS = {
+    "mmap_size": 0,
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "journal_size_limit": 64 * 2**20,
+    "recursive_triggers": 1,
+}
 _READ_BUSY_MS = 2_000
 
 
@@ -43,10 +50,9 @@ def connect(path: Path, access: Access, durability: Durability = "full") -> apsw
         name += "?immutable=1" if access == "immutable" else ""
     connection = apsw.Connection(name, flags=flags)
     connection.set_busy_timeout(_READ_BUSY_MS)
-    connection.execute(
-        f"PRAGMA cache_size = -{_CACHE_KIB[access]}; PRAGMA mmap_size = 0;"
-        f"PRAGMA synchronous = {durability.upper()}; PRAGMA trusted_schema = OFF;"
-        "PRAGMA cell_size_check = ON;"
-        "PRAGMA journal_size_limit = 67108864; PRAGMA recursive_triggers = ON"
-    )
+    # One by one: a statement after one that returns a row would wait for that row to be fetched.
+    for name, value in _SETTINGS.items():
+        connection.pragma(name, value)
+    connection.pragma("cache_size", -_CACHE_KIB[access])
+    connection.pragma("synchronous", durability)
     return connection
