@@ -29,15 +29,15 @@ from .paths import ledger_path, make_folders
 from .projection import shown_text
 from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest, Written
-from .rows import EntryFilter, Head
+from .rows import EntryFilter, Filter, Head
 from .search import cursor
 from .search.recall import Found, Question, recall
+from .showing import show_memory
 from .state import build_state
 
 WRITE_SECONDS = 10.0
 SEARCH_SECONDS = 2.0
 DELIVERY_SECONDS = 0.15
-HISTORY_SHOWN = 50
 _CONCISE_CHARS = 280
 
 
@@ -138,7 +138,9 @@ class Book:
             )
         retrieval_id = new_id(RETRIEVAL)
         with self._engine.read() as snapshot:
-            place = self._place(snapshot, caller, request)
+            cut, at = self._stand(snapshot, caller, request.as_of)
+            start = cursor.Place(cut, at, 0)
+            place = self._onward(start, request.cursor, request.query, request.conditions)
             question = Question(request.query, request.conditions, request.limit, place.offset)
             found = recall(snapshot, question, place.cut, place.at)
         reply, given = self._answer(request, place, found, retrieval_id)
@@ -154,16 +156,19 @@ class Book:
         as_of: int | None = None,
         *,
         kind: str | None = None,
+        cursor_text: str | None = None,
         reply_chars: int = 32_000,
     ) -> Reply:
         """One memory whole, with its history, as it stood; the showing is recorded.
 
-        Raises NotFound when the id names nothing (as of that time), or nothing of `kind`.
+        A text too long for one reply goes on where `cursor_text`, the reply's cursor, says. Raises NotFound when
+        the id names nothing (as of that time), or nothing of `kind`.
         """
         name = identifier(memory_id, field="memory_id")
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
-            version = snapshot.version(name, cut)
+            place = self._onward(cursor.Place(cut, at, 0), cursor_text, name, Filter())
+            version = snapshot.version(name, place.cut)
             if version is None or kind not in (None, version.kind):
                 raise NotFound(
                     f"memory_id names no {kind or 'memory'} of this ledger"
@@ -171,15 +176,11 @@ class Book:
                     field="memory_id",
                     hint="Find the id with search_memory.",
                 )
-            history = snapshot.history(name, cut)
-        memory = self._renderer.detailed(version, at, reply_chars // 2)
-        body: dict[str, Any] = {"notice": NOTICE, "memory": memory, "history_total": len(history)}
-        body["history"] = [self._renderer.history(entry) for entry in history[-HISTORY_SHOWN:]]
-        while len(as_text(body)) > reply_chars and body["history"]:
-            body["history"].pop(0)
-        body["truncated"] = len(body["history"]) < len(history) or memory.get("text_truncated", False)
+            history = snapshot.history(name, place.cut)
+        spare = len(',"recorded":false')
+        body = show_memory(self._renderer, version, history, place, reply_chars - spare)
         shown = (Selected(id=version.memory_id, version=version.version),)
-        delivered = Delivered(surface="memory", as_of=as_of, cut=cut, shown=shown)
+        delivered = Delivered(surface="memory", as_of=as_of, cut=place.cut, shown=shown)
         body["recorded"] = self._record_delivery(caller, name, delivered)
         return Reply(body, as_text(body))
 
@@ -254,12 +255,14 @@ class Book:
             return head.sequence, now
         return snapshot.cut_at(as_of), as_of
 
-    def _place(self, snapshot: Snapshot, caller: Caller, request: SearchRequest) -> cursor.Place:
-        cut, at = self._stand(snapshot, caller, request.as_of)
-        if request.cursor is None:
-            return cursor.Place(cut, at, 0)
-        place = cursor.decode(request.cursor, request.query, request.conditions)
-        return cursor.Place(min(place.cut, cut), min(place.at, at), place.offset)
+    def _onward(
+        self, start: cursor.Place, cursor_text: str | None, query: str, conditions: Filter
+    ) -> cursor.Place:
+        """Where a reading goes on: at its cursor, yet never past the cut and time the call may see."""
+        if cursor_text is None:
+            return start
+        place = cursor.decode(cursor_text, query, conditions)
+        return cursor.Place(min(place.cut, start.cut), min(place.at, start.at), place.offset)
 
     def _answer(
         self, request: SearchRequest, place: cursor.Place, found: Found, retrieval_id: str

@@ -50,6 +50,7 @@ def make_folders(root: Path, path: Path) -> None:
             folder = folder / part
             folder.mkdir(mode=0o700, exist_ok=True)
             refuse_link(folder)
+            _sync(folder.parent)
     except FileExistsError:
         raise StoreError(
             f"{folder} is not a folder.", hint="Move it away or choose another --root."
@@ -60,6 +61,15 @@ def make_folders(root: Path, path: Path) -> None:
             hint="Make the root writable or choose another --root.",
         ) from None
     refuse_link(path)
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable, so that a new ledger survives a power cut from its first entry on."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def refuse_link(path: Path) -> None:

@@ -21,6 +21,8 @@ Status = Literal[
 ]  # fmt: skip
 AsOf = Annotated[Instant, Field(description="As it stood then: ISO time with offset.")]
 
+Cursor = Annotated[OptionalId, Field(description="From the reply before.")]
+
 
 class SearchArguments(Arguments):
     """Arguments of search_memory."""
@@ -35,7 +37,7 @@ class SearchArguments(Arguments):
     until: Annotated[Instant, Field(description="ISO time with offset.")] = None
     as_of: AsOf = None
     limit: Annotated[Integer, Field(description="1 to 50, default 10.")] = None
-    cursor: Annotated[OptionalId, Field(description="From the reply before.")] = None
+    cursor: Cursor = None
     response_format: Annotated[
         Literal["concise", "detailed"] | None, Word, Field(description="Default concise.")
     ] = None
@@ -46,6 +48,7 @@ class GetArguments(Arguments):
 
     memory_id: Annotated[str, Field(description="Id of a memory.")]
     as_of: AsOf = None
+    cursor: Cursor = None
 
 
 class StateArguments(Arguments):
@@ -78,7 +81,7 @@ def _search(book: Book, caller: Caller, given: SearchArguments, limits: LimitSet
 
 def _get(book: Book, caller: Caller, given: GetArguments, limits: LimitSettings) -> Reply:
     as_of = instant_of(given.as_of, field="as_of")
-    return book.get(caller, given.memory_id, as_of, reply_chars=limits.reply_chars)
+    return book.get(caller, given.memory_id, as_of, cursor_text=given.cursor, reply_chars=limits.reply_chars)
 
 
 def _state(book: Book, caller: Caller, given: StateArguments, limits: LimitSettings) -> Reply:
@@ -94,7 +97,13 @@ TOOLS = (
         SearchArguments,
         _search,
     ),
-    reading("get_memory", "Get a memory", "One memory, whole, with its history.", GetArguments, _get),
+    reading(
+        "get_memory",
+        "Get a memory",
+        "One memory, whole, with its history; long texts in pages.",
+        GetArguments,
+        _get,
+    ),
     reading(
         "get_memory_state",
         "Memory state",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, fields
+from dataclasses import fields
 from functools import singledispatchmethod
 from typing import Any
 
@@ -221,7 +221,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     def insert_entry(self, entry: Entry) -> None:
         self._connection.execute(
-            f"INSERT INTO memory_events ({_ENTRY}) VALUES ({_marks(len(COLUMNS))})", astuple(entry)
+            f"INSERT INTO memory_events ({_ENTRY}) VALUES ({_marks(len(COLUMNS))})", _values(entry, COLUMNS)
         )
         self.note_clock(entry)
 
@@ -281,8 +281,12 @@ class SqliteTransaction(SqliteSnapshot):
     def _insert(self, table: str, row: Retrieval | Delivery | Flag | Session) -> None:
         names = [field.name for field in fields(row)]
         self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({_marks(len(names))})", astuple(row)
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({_marks(len(names))})", _values(row, names)
         )
+
+
+def _values(row: Any, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in names)
 
 
 def _to_version(row: tuple[Any, ...]) -> Version:
@@ -293,7 +297,7 @@ def _to_version(row: tuple[Any, ...]) -> Version:
 
 
 def _from_version(version: Version) -> tuple[Any, ...]:
-    named = {name: getattr(version, name) for name in _VERSION_FIELDS}
+    named = dict(zip(_VERSION_FIELDS, _values(version, _VERSION_FIELDS), strict=True))
     for name in ("tags", "details"):
         named[name] = json.dumps(named[name], ensure_ascii=False, sort_keys=True)
     return tuple(named.values())
