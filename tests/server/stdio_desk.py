@@ -18,7 +18,7 @@ import anyio.to_thread
 sys.path.insert(0, sys.argv[1])
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import CallToolResult, Resource, TextContent, Tool
 
 from server import exchange, sdk, stdio
 from server.pipes import claim_standard_streams
@@ -47,6 +47,9 @@ class Desk(MCPServer[Any]):
     async def list_tools(self) -> list[Tool]:
         schema = {"type": "object", "properties": {}}
         return [Tool(name=name, input_schema=schema) for name in TOOLS]
+
+    async def list_resources(self) -> list[Resource]:
+        raise RuntimeError("secret in the exception")
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -220,6 +220,8 @@ def test_input_may_come_from_a_socket(start_desk: StartDesk, blocking: bool) -> 
             desk = start_desk(stdin=theirs)
         ours.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         assert desk.reply(1)["result"] == {}
+        ours.sendall(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')  # it has found nothing to read by now
+        assert desk.reply(2)["result"] == {}
         ours.shutdown(socket.SHUT_WR)
         assert desk.rest() == []
         assert desk.wait() == 0

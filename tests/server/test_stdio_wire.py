@@ -198,6 +198,15 @@ def test_what_json_cannot_carry_in_a_result_is_replaced(desk: DeskProcess, era: 
     still_serves(desk, era)
 
 
+def test_an_exception_the_sdk_lets_through_shows_the_client_nothing_of_its_text(
+    desk: DeskProcess, era: str
+) -> None:
+    desk.send(desk.request(era, 1, "resources/list"))
+    assert desk.reply(1)["error"] == {"code": -32603, "message": "Internal server error"}
+    assert b"secret" not in b"".join(desk.lines)
+    still_serves(desk, era)
+
+
 def test_one_slow_call_does_not_hold_up_the_others(desk: DeskProcess, era: str, fifo: Path) -> None:
     """P165 (transport part)."""
     desk.send(desk.tool(era, "slow", "hold", fifo=str(fifo)))
@@ -322,23 +331,30 @@ def peak_memory_of(desk: DeskProcess) -> int:
     return int(peak.split()[1]) * 1024
 
 
-def test_a_client_that_does_not_read_makes_the_server_stop_reading_not_grow(
-    desk: DeskProcess, era: str
-) -> None:
+def send_unread(desk: DeskProcess, frames: bytes, answers: int) -> None:
+    """Send as much as the server takes without being read from, then the rest while reading each answer."""
     assert desk.process.stdin is not None
-    total = 2_000
-    frames = b"".join(
-        json.dumps(desk.tool(era, n, "big", size=100_000)).encode() + b"\n" for n in range(total)
-    )
     fd = desk.process.stdin.fileno()
     os.set_blocking(fd, False)
     rest = memoryview(frames)
-    # Unread, it takes input until it has enough unread answers; the wait only tells stopped from slow.
+    # The wait only tells a server that has stopped reading from a slow one.
     while rest and select.select([], [fd], [], 1.0)[1]:
         rest = rest[os.write(fd, rest) :]
     assert rest, "the server took everything without one answer being read"
-    for _ in range(total):
+    for _ in range(answers):
         while rest and select.select([], [fd], [], 0)[1]:
             rest = rest[os.write(fd, rest) :]
         assert desk.next_message() is not None
+
+
+def test_a_client_that_does_not_read_makes_the_server_stop_reading_not_grow(
+    desk: DeskProcess, era: str
+) -> None:
+    total = 2_000
+    frames = (json.dumps(desk.tool(era, n, "big", size=100_000)).encode() + b"\n" for n in range(total))
+    send_unread(desk, b"".join(frames), total)
     assert peak_memory_of(desk) < 160 * 2**20  # all answers together have 200 MB
+
+
+def test_a_flood_of_bad_lines_from_a_client_that_does_not_read_is_held_back(desk: DeskProcess) -> None:
+    send_unread(desk, b"x\n" * 200_000, 200_000)
