@@ -8,7 +8,7 @@ JSON. docs/events.md lists the same for readers and is checked against this modu
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -258,6 +258,11 @@ AnyEvent = Annotated[
 @cache
 def _adapter() -> TypeAdapter[AnyEvent]:
     return TypeAdapter(AnyEvent)
+
+
+def event_types() -> tuple[str, ...]:
+    """Every event type, in the order of this module."""
+    return tuple(kind.model_fields["type"].default for kind in get_args(get_args(AnyEvent)[0]))
 
 
 def read_event(event_type: str, content: Any) -> AnyEvent:

@@ -22,6 +22,7 @@ def verify(
 ) -> None:
     """Prove that no entry was changed, cut out, moved or invented. Exit 1 when something is wrong."""
     place = find_place(config, root, strategy, run)
+    place.check_present()
     with progress_bar("verifying") as advance:
         report = verify_ledger(place.path, place.strategy, place.run, advance)
     if as_json:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from store import Book
+from store.errors import NotFound
 from store.paths import ledger_path
 
 from .. import __version__
@@ -40,6 +41,7 @@ class Place:
 
     def open(self) -> Book:
         """The ledger, which must exist; raises NotFound or the StoreError that fits."""
+        self.check_present()
         return Book.open(
             self.settings.store.root,
             self.strategy,
@@ -49,6 +51,14 @@ class Place:
             zone=self.settings.clock.zone,
             product=f"deskbook {__version__}",
         )
+
+    def check_present(self) -> None:
+        """Raise NotFound that names the path when nothing was written there yet."""
+        if not self.path.exists():
+            raise NotFound(
+                f"There is no ledger at {self.path}.",
+                hint="The first write makes it. Check --config, --root, --strategy and --run.",
+            )
 
 
 def find_place(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -15,11 +15,14 @@ from store import Book
 from store.clock import format_instant, parse_instant
 from store.engines.base import EngineStatus
 from store.entry import Entry
-from store.errors import NotFound
+from store.errors import InvalidInput, NotFound
+from store.events import event_types
+from store.lifecycle import KINDS
 from store.rows import EntryFilter, Head
 from store.symbols import normalise_symbol
 
 from .. import __version__
+from ..near_miss import did_you_mean
 from .place import ConfigOption, JsonOption, Place, RootOption, RunOption, StrategyOption, find_place
 from .screen import entry_line, entry_record, plain, say
 
@@ -70,8 +73,8 @@ def log(
     place = find_place(config, root, strategy, run)
     conditions = {
         "agent": agent,
-        "event_type": event,
-        "kind": kind,
+        "event_type": _known(event, event_types(), "--event"),
+        "kind": _known(kind, KINDS, "--kind"),
         "symbol": normalise_symbol(symbol),
         "session_id": session,
         "since": None if since is None else parse_instant(since, field="--since"),
@@ -115,6 +118,17 @@ def show(
     for entry in found:
         say(entry_line(entry))
         say(plain(json.dumps(entry_record(entry), ensure_ascii=False, indent=2)))
+
+
+def _known(word: str | None, known: Sequence[str], option: str) -> str | None:
+    """The word as given; raises InvalidInput when the ledger never holds it."""
+    if word is None or word in known:
+        return word
+    raise InvalidInput(
+        f'{option} "{plain(word[:64])}" is not known{did_you_mean(word, known)}.',
+        field=option,
+        hint=f"One of {', '.join(known)}.",
+    )
 
 
 def _between(book: Book, conditions: Mapping[str, object], after: int, last: int) -> Iterator[Entry]:

@@ -15,6 +15,16 @@ from store.clock import format_instant
 from store.entry import Entry
 
 _KEPT = {"\n", "\t"}
+_GISTS = {
+    "genesis": ("product",),
+    "session.started": ("transport", "client_name", "client_version"),
+    "thesis.closed": ("result", "pnl", "return_pct", "note"),
+    "memory.status_changed": ("status", "replaced_by", "note"),
+    "memory.flagged": ("reason", "other_id", "note"),
+    "call.failed": ("code", "field"),
+    "permission.denied": (),
+    "clock.anomaly": (),
+}
 
 
 def plain(text: str) -> str:
@@ -32,9 +42,7 @@ def one_line(text: str, longest: int = 100) -> str:
 
 
 def entry_line(entry: Entry) -> str:
-    """One entry on one line: sequence, time, who, what, about what."""
-    content = json.loads(entry.content)
-    told = content.get("text") or content.get("query") or content.get("note") or content.get("status") or ""
+    """One entry on one line: sequence, time, who, what, about what, and the gist of its content."""
     parts = [
         f"{entry.sequence:>6}",
         format_instant(entry.effective_at),
@@ -42,9 +50,23 @@ def entry_line(entry: Entry) -> str:
         entry.event_type,
         plain(entry.subject_id),
         plain(entry.symbol or "-"),
-        one_line(str(told)),
+        one_line(_gist(entry.event_type, json.loads(entry.content))),
     ]
-    return "  ".join(parts)
+    return "  ".join(parts).rstrip()
+
+
+def _gist(event_type: str, content: dict[str, Any]) -> str:
+    """What a person looks for in an entry of this type."""
+    if event_type == "memory.retrieved":
+        asked = content["query"].strip() or "(the newest)"
+        return f"{len(content['selected'])} of {content['total']} handed over for: {asked}"
+    if event_type == "memory.delivered":
+        return f"{len(content['shown'])} memories shown"
+    named = _GISTS.get(event_type, ("text",))
+    told = [str(content[name]) for name in named if content.get(name) is not None]
+    if content.get("count", 1) > 1:
+        told.append(f"{content['count']} times")
+    return ", ".join(told)
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:

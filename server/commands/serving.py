@@ -29,7 +29,7 @@ def serve(
     root: RootOption = None,
     strategy: StrategyOption = None,
     run: RunOption = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error or critical.")] = None,
 ) -> None:
     """Serve one agent over MCP. A host starts this; stdout carries protocol frames only."""
     flags = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -35,5 +37,11 @@ def init(
             f"{target} cannot be written: {fault.strerror}.", field="--config", hint="Name a writable place."
         ) from None
     say(f"wrote {target}")
-    say("next: name your agents in it, then let the host start")
-    say(f"  deskbook serve --config {target} --agent NAME")
+    say("next: name your agents in it (researcher and trader stand there), then let the host start")
+    say(f"  {_command()} serve --config {shlex.quote(str(target))} --agent NAME")
+
+
+def _command() -> str:
+    """The command by its whole path, because a host starts it elsewhere and with another PATH."""
+    own = Path(sys.executable).with_name("deskbook")
+    return shlex.quote(str(own)) if own.exists() else "deskbook"
