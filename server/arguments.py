@@ -50,11 +50,9 @@ def _read_text(value: Any) -> Any:
     return value
 
 
-def _read_word(value: Any) -> Any:
-    return value.strip().lower() or None if isinstance(value, str) else value
-
-
 def _read_integer(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number")  # noqa: TRY004 - pydantic takes it for a wrong value
     if isinstance(value, str) and value.strip().lstrip("+-").isdecimal() and len(value) < 20:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -69,7 +67,7 @@ def _read_list(value: Any) -> Any:
     if text.startswith("["):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError("broken list") from None
     return [piece.strip() for piece in text.split(",") if piece.strip()]
 
@@ -79,6 +77,16 @@ def _read_optional(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() in {"", "null", "none"} else value
 
 
+def _read_word(value: Any) -> Any:
+    found = _read_optional(value)
+    return found.strip().lower() if isinstance(found, str) else found
+
+
+def _read_id(value: Any) -> Any:
+    found = _read_optional(value)
+    return found.strip() if isinstance(found, str) else found
+
+
 def _as_json_text(value: Any) -> Any:
     """JSON text stays text; an object or list sent as such becomes text, to be read in one place."""
     return json.dumps(value) if isinstance(value, dict | list) else _read_optional(value)
@@ -86,7 +94,7 @@ def _as_json_text(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_read_text)]
 OptionalText = Annotated[str | None, BeforeValidator(_read_text)]
-OptionalId = Annotated[str | None, BeforeValidator(_read_optional)]
+OptionalId = Annotated[str | None, BeforeValidator(_read_id)]
 Word = BeforeValidator(_read_word)
 Strings = Annotated[list[str] | None, BeforeValidator(_read_list), BeforeValidator(_read_optional)]
 Integer = Annotated[int | None, BeforeValidator(_read_integer), BeforeValidator(_read_optional)]

@@ -22,6 +22,8 @@ from .errors import InvalidInput
 ZERO_CHAIN = bytes(32)
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 32
+_KEY_SHOWN = 40
+_PATH_SHOWN = 120
 
 _UNSAFE_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -86,11 +88,18 @@ def check_json(value: Any, *, field: str, depth: int = 0) -> Any:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             check_text(key, field=f"{field} (a key)")
-            check_json(item, field=f"{field}.{key}", depth=depth + 1)
+            check_json(item, field=_below(field, key), depth=depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             check_json(item, field=f"{field}[{index}]", depth=depth + 1)
     return value
+
+
+def _below(field: str, key: str) -> str:
+    """The path of a key, fit for a message: short and printable whatever the key holds."""
+    shown = "".join(character if character.isprintable() else "?" for character in key[:_KEY_SHOWN])
+    path = f"{field}.{shown}"
+    return path if len(path) <= _PATH_SHOWN else field
 
 
 def parse_json_text(text: str, *, field: str, example: str) -> Any:

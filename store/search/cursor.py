@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 
 from ..canonical import canonical
+from ..clock import LAST_INSTANT
 from ..errors import InvalidInput
 from ..rows import Filter
 
@@ -33,17 +34,21 @@ def decode(text: str, query: str, conditions: Filter) -> Place:
         padded = text + "=" * (-len(text) % 4)
         cut, at, offset, digest = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         place = Place(int(cut), int(at), int(offset))
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise InvalidInput(
             "cursor is not one that a search returned.", field="cursor", hint="Leave it out to start again."
         ) from None
-    if digest != _digest(query, conditions) or min(place.cut, place.offset) < 0 or place.offset > 2**31:
+    if digest != _digest(query, conditions) or not _possible(place):
         raise InvalidInput(
             "cursor belongs to another query or other filters.",
             field="cursor",
             hint="Repeat the query and filters it came from, or leave it out to start again.",
         )
     return place
+
+
+def _possible(place: Place) -> bool:
+    return place.cut >= 0 and 0 <= place.offset <= 2**31 and abs(place.at) <= LAST_INSTANT
 
 
 def _digest(query: str, conditions: Filter) -> str:
