@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -26,7 +27,6 @@ from mcp_types import (
 )
 
 from store import Client
-from store.errors import DeskbookError, NotFound
 from store.ids import SESSION, new_id
 
 from . import __version__
@@ -37,7 +37,7 @@ from .errors import describe, error_text, protocol_code
 from .identity import Identity
 from .ledgers import OpenLedgers
 from .permissions import may_call, may_prompt, may_read
-from .prompts import PROMPTS
+from .prompts import PROMPTS, unknown_prompt
 from .refusals import Refusals
 from .resources import MIME, RESOURCES, TEMPLATES, reader_of, template_of, unknown_resource
 from .settings import Settings
@@ -159,15 +159,20 @@ class DeskServer(MCPServer[Any]):
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
-        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK hands it over by name
+        context: Context[Any, Any] | None = None,
     ) -> GetPromptResult:
         """Fill in one prompt."""
         prompt = PROMPTS.get(name)
+        if prompt is None:
+            raise _protocol_error(unknown_prompt())
         try:
-            if prompt is None or not may_prompt(self._identity, name):
-                raise NotFound("There is no such prompt.", field="name", hint="prompts/list names them.")
-            text = prompt.render({key: str(value) for key, value in (arguments or {}).items()})
-        except DeskbookError as fault:
+            text = await self._dispatch.prompt(
+                self._call(context),
+                name,
+                may_prompt(self._identity, name),
+                partial(prompt.render, dict(arguments or {})),
+            )
+        except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
             raise _protocol_error(fault) from None
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=prompt.description, messages=[message])

@@ -120,8 +120,8 @@ def read_arguments(model: type[A], sent: Mapping[str, Any]) -> A:
         if name not in known:
             near = meant(name, known)
             raise InvalidInput(
-                f"Unknown argument '{_plain(name)}'" + (f"; did you mean '{near}'?" if near else "."),
-                field=_plain(name),
+                f"Unknown argument '{plain_name(name)}'" + (f"; did you mean '{near}'?" if near else "."),
+                field=plain_name(name),
                 hint=f"This tool takes: {', '.join(known)}.",
             )
     given = {name: value for name, value in given.items() if value is not None}
@@ -177,6 +177,6 @@ def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """An argument's name as sent, safe to repeat: printable and short."""
     return "".join(character if character.isprintable() else "?" for character in name[:64])

@@ -21,7 +21,7 @@ from store.errors import DeskbookError, InvalidInput, NotFound, PermissionDenied
 
 from .arguments import Arguments, read_arguments
 from .calls import Call
-from .errors import describe, error_text
+from .errors import INTERNAL, describe, error_text
 from .identity import CallClock, read_labels, resolve_clock
 from .ledgers import OpenLedgers
 from .near_miss import did_you_mean
@@ -63,6 +63,10 @@ class Dispatch:
         """Serve a resource; raises the DeskbookError that a client is to be told."""
         return await _in_thread(self._readers, self._serve_reading, call, surface, allowed, work)
 
+    async def prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
+        """Serve a prompt, which touches no ledger unless it is refused; raises the DeskbookError that fits."""
+        return await _in_thread(self._readers, self._serve_prompt, call, name, allowed, work)
+
     def drain(self) -> None:
         """Write the sums of refusals that are still open."""
         self._refusals.flush(everything=True)
@@ -70,7 +74,6 @@ class Dispatch:
     def _serve_tool(
         self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any]
     ) -> Reply:
-        self._refusals.flush()
         if tool is None:
             raise NotFound(
                 f"There is no tool of that name{did_you_mean(name, list(TOOLS))}.",
@@ -80,23 +83,31 @@ class Dispatch:
         if not may_call(call.identity, name):
             self._note_denied(call, name)
             raise _denied(call, name)
+        if tool.changes:
+            # Only here: a flush may wait for the write lock, which no reading may.
+            self._refusals.flush()
         try:
             caller, book = self._ready(call, name)
             given = read_arguments(tool.arguments, arguments)
             self._check_length(given)
             return tool.handler(book, caller, given, self._limits)
-        except DeskbookError as fault:
+        except Exception as fault:
             if tool.changes:
                 self._note_failed(call, name, fault)
             raise
 
     def _serve_reading(self, call: Call, surface: str, allowed: bool, work: Callable[[Book, Caller], T]) -> T:
-        self._refusals.flush()
         if not allowed:
             self._note_denied(call, surface)
             raise _denied(call, surface)
         caller, book = self._ready(call, surface)
         return work(book, caller)
+
+    def _serve_prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
+        if not allowed:
+            self._note_denied(call, name)
+            raise _denied(call, name)
+        return work()
 
     def _ready(self, call: Call, tool: str) -> tuple[Caller, Book]:
         labels = read_labels(call.meta, call.environ)
@@ -123,7 +134,10 @@ class Dispatch:
             )
 
     def _note_denied(self, call: Call, name: str) -> None:
+        self._refusals.flush()
         caller, run = self._refused_caller(call, name)
+        if _without_ledger(call, run):
+            return
         key = ("denied", call.identity.strategy, run, caller.agent, name)
         self._refusals.note(
             key,
@@ -132,18 +146,20 @@ class Dispatch:
             ),
         )
 
-    def _note_failed(self, call: Call, name: str, fault: DeskbookError) -> None:
-        if isinstance(fault, StoreError):
-            # The ledger itself does not take entries now; the same failure would meet the note.
-            logger.warning("%s failed and cannot be recorded: %s", name, fault.message)
-            return
+    def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
+        code = fault.code if isinstance(fault, DeskbookError) else INTERNAL
+        field = fault.field if isinstance(fault, DeskbookError) else None
         caller, run = self._refused_caller(call, name)
-        key = ("failed", call.identity.strategy, run, caller.agent, name, fault.code, fault.field)
+        if _without_ledger(call, run):
+            return
+        key = ("failed", call.identity.strategy, run, caller.agent, name, code, field)
         self._refusals.note(
             key,
             lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_failed(
-                caller, name, fault.code, fault.field, count
+                caller, name, code, field, count
             ),
+            # When the ledger itself takes no entries, the note would wait for what the call waited for.
+            at_once=not isinstance(fault, StoreError),
         )
 
     def _refused_caller(self, call: Call, tool: str) -> tuple[Caller, str | None]:
@@ -171,6 +187,14 @@ async def _in_thread(limiter: anyio.CapacityLimiter, work: Callable[..., T], *ar
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=limiter)
     return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+
+
+def _without_ledger(call: Call, run: str | None) -> bool:
+    """Whether a refusal has no ledger: a simulated call that names no run must not reach the live one."""
+    if call.identity.mode == "live" or run is not None:
+        return False
+    logger.warning("a refused call of %s named no run, so no ledger records it", call.identity.agent)
+    return True
 
 
 def _denied(call: Call, name: str) -> PermissionDenied:

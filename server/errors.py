@@ -39,9 +39,10 @@ PROTOCOL_CODES: Final[Mapping[type, int]] = MappingProxyType(
     }
 )
 
+INTERNAL: Final = "internal_error"
 _UNEXPECTED: Final = MappingProxyType(
     {
-        "code": "internal_error",
+        "code": INTERNAL,
         "message": "The server failed in a way it should not; the operator finds the cause in its log.",
         "stored": "unknown",
         "retryable": False,

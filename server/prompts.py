@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from store.errors import InvalidInput
+from store.errors import InvalidInput, NotFound
+
+from .arguments import plain_name
+from .near_miss import did_you_mean
 
 LONGEST_ARGUMENT = 128
 
@@ -21,11 +24,19 @@ class PromptSpec:
     arguments: tuple[tuple[str, str], ...]
     text: str
 
-    def render(self, given: dict[str, str]) -> str:
-        """The text with its arguments filled in; raises InvalidInput that names a missing or overlong one."""
+    def render(self, given: dict[str, object]) -> str:
+        """The text with its arguments filled in; raises InvalidInput that names the one at fault."""
+        known = [name for name, _ in self.arguments]
+        for name in given:
+            if name not in known:
+                raise InvalidInput(
+                    f"Unknown argument '{plain_name(name)}'{did_you_mean(name, known)}.",
+                    field=plain_name(name),
+                    hint=f"This prompt takes: {', '.join(known)}.",
+                )
         filled = {}
         for name, description in self.arguments:
-            value = " ".join((given.get(name) or "").split())
+            value = " ".join(str(given.get(name) or "").split())
             if not value or len(value) > LONGEST_ARGUMENT:
                 raise InvalidInput(
                     f"{name} is missing or longer than {LONGEST_ARGUMENT} characters.",
@@ -37,6 +48,11 @@ class PromptSpec:
         for name, value in filled.items():
             text = text.replace("{" + name + "}", value)
         return text
+
+
+def unknown_prompt() -> NotFound:
+    """The error for a name that is no prompt's."""
+    return NotFound("There is no such prompt.", field="name", hint="prompts/list names them.")
 
 
 PROMPTS: Final = MappingProxyType(

@@ -34,22 +34,23 @@ class Refusals:
         self._open: dict[Hashable, _Repeats] = {}
         self._mutex = threading.Lock()
 
-    def note(self, key: Hashable, write: Write) -> None:
-        """Count one refusal; the first of its kind is written before this returns."""
+    def note(self, key: Hashable, write: Write, *, at_once: bool = True) -> None:
+        """Count one refusal; the first of its kind is written before this returns unless `at_once` is false."""
         with self._mutex:
-            repeats = self._open.get(key)
-            if repeats is not None:
-                repeats.count += 1
-                repeats.write = write
+            first = key not in self._open
+            if not first or not at_once:
+                self._owe(key, write, 1)
                 return
-            repeats = _Repeats(self._now(), 0, write)
-            if len(self._open) < MOST_OPEN:
-                self._open[key] = repeats
+            self._owe(key, write, 0)
         if not _written(write, 1):
-            repeats.count += 1
+            with self._mutex:
+                self._owe(key, write, 1)
 
     def flush(self, *, everything: bool = False) -> None:
-        """Write the sums of the windows that have ended, or of all of them."""
+        """Write the sums of the windows that have ended, or of all of them; it may wait for the ledger.
+
+        A sum that cannot be written stays owed. At the end, with `everything`, it is told to the log instead.
+        """
         now = self._now()
         with self._mutex:
             ended = [
@@ -57,10 +58,25 @@ class Refusals:
                 for key, repeats in self._open.items()
                 if everything or now - repeats.since >= WINDOW_SECONDS
             ]
-            due = [self._open.pop(key) for key in ended]
-        for repeats in due:
-            if repeats.count and not _written(repeats.write, repeats.count):
-                logger.warning("%d refused or failed calls could not be recorded", repeats.count)
+            due = [(key, self._open.pop(key)) for key in ended]
+        for key, repeats in due:
+            if not repeats.count or _written(repeats.write, repeats.count):
+                continue
+            if everything:
+                logger.error("%d refused or failed calls could not be recorded", repeats.count)
+                continue
+            with self._mutex:
+                self._owe(key, repeats.write, repeats.count)
+
+    def _owe(self, key: Hashable, write: Write, count: int) -> None:
+        repeats = self._open.get(key)
+        if repeats is not None:
+            repeats.count += count
+            repeats.write = write
+        elif len(self._open) < MOST_OPEN:
+            self._open[key] = _Repeats(self._now(), count, write)
+        elif count:
+            logger.error("%d refused or failed calls could not be recorded: too many kinds at once", count)
 
 
 def _written(write: Write, count: int) -> bool:
