@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
+import gc
 import os
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..identity import launch_identity
+from ..pipes import claim_standard_streams
 from ..settings import load_settings
 from .place import ConfigOption, RootOption, RunOption, StrategyOption
 
@@ -39,30 +39,19 @@ def serve(
         "agent": agent,
         "log_level": log_level,
     }
-    settings = load_settings(config=_absolute(config), flags=flags, environ=os.environ)
+    watched = sys.stdin.isatty()
+    # From here on a stray print of any library, also while it is imported, cannot reach the client.
+    pipes = claim_standard_streams()
+    settings = load_settings(config=config, flags=flags, environ=os.environ)
     identity = launch_identity(settings)
-    if sys.stdin.isatty():
+    if watched:
         typer.echo(
             "deskbook: waiting for an MCP client on stdin; a host starts this command. Ctrl-C ends it.",
             err=True,
         )
-    # The SDK takes half a second to import, which no other command should pay.
-    from ..sdk import drop_idle_tracing, log_to_stderr
+    # Half a second of imports that no other command should pay, and no garbage to collect in them.
+    gc.disable()
+    from ..hosting import host_stdio
 
-    log_to_stderr(logging.getLevelNamesMapping()[settings.log.level])
-    import anyio
-
-    from ..app import DeskServer
-    from ..stdio import serve_stdio
-
-    server = DeskServer(settings, identity, transport=transport.value)
-    drop_idle_tracing(server)
-
-    async def run_server() -> None:
-        await serve_stdio(server, on_drain=server.drain)
-
-    anyio.run(run_server)
-
-
-def _absolute(config: Path | None) -> Path | None:
-    return None if config is None else config.absolute()
+    gc.enable()
+    host_stdio(settings, identity, pipes)
