@@ -60,7 +60,9 @@ def tag_list(given: tuple[str, ...], *, field: str = "tags") -> tuple[str, ...]:
     for index, tag in enumerate(given):
         check_text(tag, field=f"{field}[{index}]")
         plain = " ".join(unicodedata.normalize("NFKC", tag).split()).lower()
-        if not plain or len(plain) > TAG_CHARS or _CONTROL.search(plain):
+        # As typed it is kept too, so what normalising takes away is bounded as well.
+        longest = max(len(plain), len(tag) // 2)
+        if not plain or longest > TAG_CHARS or _CONTROL.search(plain):
             raise InvalidInput(
                 f"{field}[{index}] must have 1 to {TAG_CHARS} characters and no control characters.",
                 field=f"{field}[{index}]",

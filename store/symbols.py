@@ -25,9 +25,10 @@ def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
                 hint=f"Type the symbol plainly, for example {_EXAMPLES}.",
             )
     symbol = " ".join(unicodedata.normalize("NFKC", given).split()).upper()
-    if len(symbol) > MAX_SYMBOL:
+    # The spelling as typed is kept too, so what normalising takes away is bounded as well.
+    if len(symbol) > MAX_SYMBOL or len(given) > 2 * MAX_SYMBOL:
         raise InvalidInput(
-            f"{field} has {len(symbol)} characters; at most {MAX_SYMBOL} are allowed.",
+            f"{field} has {len(given)} characters; at most {MAX_SYMBOL} are allowed.",
             field=field,
             hint=f"Name one instrument, for example {_EXAMPLES}.",
         )

@@ -1,0 +1,267 @@
+"""Odd input through the real tools: it works exactly, or is refused by the name of its field, and nothing stays."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from server.arguments import published_schema
+from server.tools import TOOLS
+
+if TYPE_CHECKING:
+    from conftest import InMemoryDesk
+
+pytestmark = pytest.mark.anyio
+
+DEEP = "[" * 10_000 + "]" * 10_000
+BROKEN_LIST = "tags is not a list of texts."
+MOST_TEXT = 100_000
+
+# tool, arguments, the field that the refusal names, words of the message or hint
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    # text that cannot be kept exactly
+    ("remember", {"text": "a\x00b"}, "text", "NUL"),
+    ("remember", {"text": "a\ud800b"}, "text", "lone surrogate"),
+    ("remember", {"text": "x", "category": "\udfff"}, "category", "lone surrogate"),
+    ("remember", {"text": "x", "tags": ["ok", "\x00"]}, "tags[1]", "NUL"),
+    ("remember", {"text": "x", "tags": '["\\ud800"]'}, "tags[0]", "lone surrogate"),
+    ("remember", {"text": "x", "symbol": "AA\u200bPL"}, "symbol", "U+200B"),
+    ("search_memory", {"query": "a\x00b"}, "query", "NUL"),
+    ("search_memory", {"query": "\ud800"}, "query", "lone surrogate"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": '{"a":"\\u0000"}'}, "evidence.a", "NUL"),
+    # blank, missing, too large (P053, P057)
+    ("remember", {"text": ""}, "text", "blank"),
+    ("remember", {"text": " \t\n"}, "text", "blank"),
+    ("remember", {"text": None}, "text", "missing"),
+    ("remember", {}, "text", "missing"),
+    ("remember_decision", {"text": "x"}, "action", "missing"),
+    ("remember_decision", {"text": "x", "action": ""}, "action", "buy, sell"),
+    ("update_thesis", {"text": "x"}, "thesis_id", "missing"),
+    ("remember", {"text": "x" * (MOST_TEXT + 1)}, "text", "100001 characters; at most 100000"),
+    ("open_thesis", {"text": "x" * (MOST_TEXT + 1)}, "text", "100001 characters; at most 100000"),
+    ("search_memory", {"query": "x" * 10_001}, "query", "10001 characters; at most 10000"),
+    ("remember", {"text": "x", "tags": [f"t{n}" for n in range(10_000)]}, "tags", "10000 tags; at most 50"),
+    ("remember", {"text": "x", "tags": ["x" * 65]}, "tags[0]", "1 to 64"),
+    ("remember", {"text": "x", "tags": ["a" + " " * 100_000 + "b"]}, "tags[0]", "1 to 64"),
+    ("remember", {"text": "x", "symbol": "A" + " " * 100_000 + "B"}, "symbol", "at most 64"),
+    ("remember", {"text": "x", "symbol": "A" * 65}, "symbol", "at most 64"),
+    ("remember", {"text": "x", "idempotency_key": "k" * 129}, "idempotency_key", "128"),
+    ("remember", {"text": "x", "idempotency_key": "a\nb"}, "idempotency_key", "control"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": json.dumps({"a": "x" * 64_001})},
+     "evidence", "at most 64000"),
+    # numbers outside JSON (P051)
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": '{"sharpe":NaN}'},
+     "evidence.sharpe", "nan"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": '{"r":[1,Infinity]}'},
+     "evidence.r[1]", "inf"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": '{"r":1e999}'}, "evidence.r", "inf"),
+    ("remember_lesson", {"text": "x", "outcome": '{"r":-1e999}'}, "outcome.r", "-inf"),
+    ("remember_lesson", {"text": "x", "outcome": f'{{"r":{10**20}}}'}, "outcome.r", "2**53"),
+    ("remember_lesson", {"text": "x", "outcome": '{"r":' + "9" * 5_000 + "}"}, "outcome", "not valid JSON"),
+    ("close_thesis", {"thesis_id": "ths_0", "pnl": "Infinity"}, "thesis_id", "no thesis"),
+    ("search_memory", {"limit": 10**400}, "limit", "2**53"),
+    ("search_memory", {"limit": -(10**30)}, "limit", "2**53"),
+    # JSON text
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": "{broken"}, "evidence", "not valid JSON"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": '{"a":1,"a":2}'}, "evidence", "twice"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": DEEP}, "evidence", "not valid JSON"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": "[" * 40 + "]" * 40},
+     "evidence" + "[0]" * 33, "32 levels"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": "5"}, "evidence", "object or list"),
+    ("remember_decision", {"text": "x", "action": "buy", "evidence": 5}, "evidence", "must be a string"),
+    ("remember", {"text": "x", "tags": DEEP}, "tags", BROKEN_LIST),
+    ("remember", {"text": "x", "tags": [[["deep"]]]}, "tags[0]", "not a list of texts"),
+    # lists and numbers as text (P187)
+    ("remember", {"text": "x", "tags": "[broken"}, "tags", '["earnings", "momentum"]'),
+    ("remember", {"text": "x", "tags": "[1, 2]"}, "tags[0]", "not a list of texts"),
+    ("remember", {"text": "x", "tags": {"a": 1}}, "tags", BROKEN_LIST),
+    ("remember", {"text": "x", "tags": 7}, "tags", BROKEN_LIST),
+    ("remember", {"text": "x", "tags": True}, "tags", BROKEN_LIST),
+    ("search_memory", {"limit": "five"}, "limit", "must be an integer"),
+    ("search_memory", {"limit": "--5"}, "limit", "must be an integer"),
+    ("search_memory", {"limit": 2.5}, "limit", "must be an integer"),
+    ("search_memory", {"limit": True}, "limit", "must be an integer"),
+    ("search_memory", {"limit": [5]}, "limit", "must be an integer"),
+    ("search_memory", {"limit": 0}, "limit", "1 and 50"),
+    ("search_memory", {"limit": 51}, "limit", "1 and 50"),
+    ("remember", {"text": ["x"]}, "text", "must be a string"),
+    ("remember", {"text": {"x": 1}}, "text", "must be a string"),
+    ("remember", {"text": True}, "text", "must be a string"),
+    ("remember", {"text": "x", "supersedes": 5}, "supersedes", "must be a string"),
+    ("remember", {"text": "x", "review_by": 20260302}, "review_by", "must be a string"),
+    ("remember", {"text": "x", "review_by": "tomorrow"}, "review_by", "not a date and time"),
+    ("remember", {"text": "x", "review_by": "2026-03-02T10:00:00"}, "review_by", "no offset"),
+    ("remember", {"text": "x", "expires_at": "2001-01-01T00:00:00Z"}, "expires_at", "past"),
+    ("get_memory", {"memory_id": 5}, "memory_id", "must be a string"),
+    ("get_memory", {"memory_id": ""}, "memory_id", "1 to 128"),
+    ("get_memory", {"memory_id": "../../etc/passwd"}, "memory_id", "no memory"),
+    # words of a list (P043)
+    ("search_memory", {"kind": "lessons"}, "kind", "memory, proposal, risk_note, decision, lesson, thesis"),
+    ("search_memory", {"kind": ["lesson", "decision"]}, "kind", "lesson"),
+    ("search_memory", {"status": "OPENED"}, "status", "open, closed"),
+    ("search_memory", {"response_format": "full"}, "response_format", "concise, detailed"),
+    ("remember_decision", {"text": "x", "action": "yolo"}, "action", "buy, sell, hold"),
+    # cursors that are not ours
+    ("search_memory", {"cursor": "not a cursor"}, "cursor", "not one that a search returned"),
+    ("search_memory", {"cursor": "W0luZmluaXR5LDAsMCwieCJd"}, "cursor", "not one that a search returned"),
+    ("search_memory", {"cursor": "目"}, "cursor", "not one that a search returned"),
+    # unknown arguments, by what models call them (P189)
+    ("search_memory", {"ticker": "AAPL"}, "ticker", "did you mean 'symbol'?"),
+    ("search_memory", {"symbols": ["AAPL"]}, "symbols", "did you mean 'symbol'?"),
+    ("search_memory", {"max_results": 5}, "max_results", "did you mean 'limit'?"),
+    ("search_memory", {"as_of_date": "2026-01-01"}, "as_of_date", "did you mean 'as_of'?"),
+    ("search_memory", {"qurey": "x"}, "qurey", "did you mean 'query'?"),
+    ("remember", {"content": "x"}, "content", "did you mean 'text'?"),
+    ("remember", {"text": "x", "tag": ["a"]}, "tag", "did you mean 'tags'?"),
+    ("remember", {"text": "x", "zzzzzz": 1}, "zzzzzz", "This tool takes: text"),
+    ("remember", {"text": "x", "zzzzzz": None}, "zzzzzz", "This tool takes: text"),
+    ("remember", {"text": "x", "a\x1b[2J" + "b" * 500: 1}, "a?[2J" + "b" * 59, "Unknown argument"),
+    ("remember", {"text": "x", "kind": "decision"}, "kind", "Unknown argument"),
+    ("remember", {"text": "x", "agent_name": "pm"}, "agent_name", "Unknown argument"),
+    ("remember", {"text": "x", "now": "2020-01-01T00:00:00Z"}, "now", "Unknown argument"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "field", "words"), REFUSED, ids=[f"{c[0]}-{c[2][:24]}-{c[3][:16]}" for c in REFUSED]
+)
+async def test_odd_input_is_refused_by_its_field_and_nothing_but_the_failure_is_stored(
+    desk: InMemoryDesk, era: str, tool: str, arguments: dict[str, Any], field: str, words: str
+) -> None:
+    async with desk.client(era) as client:
+        await desk.call(client, "remember", text="what stood before")
+        before = desk.entries()
+        told = await desk.refused(client, tool, **arguments)
+        assert told["field"] == field
+        assert words in told["message"] + told["hint"]
+        assert told["stored"] == "no"
+        assert len(json.dumps(told)) < 2_000
+        added = desk.entries()[len(before) :]
+        wanted = ["call.failed"] if TOOLS[tool].changes else []
+        assert [entry.event_type for entry in added] == wanted
+        for entry in added:
+            content = {"tool": tool, "code": told["code"], "field": field, "count": 1}
+            assert json.loads(entry.content).items() >= content.items()
+        assert (await desk.call(client, "search_memory", query="stood before"))["total"] == 1
+
+
+async def test_exactly_the_most_text_is_kept_whole(desk: InMemoryDesk, era: str) -> None:
+    async with desk.client(era) as client:
+        text = "目" * (MOST_TEXT - 6) + " end 💹"
+        assert len(text) == MOST_TEXT
+        written = await desk.call(client, "remember", text=text)
+        (entry,) = desk.entries("memory.recorded")
+        assert json.loads(entry.content)["text"] == text
+        found, cursor = "", None
+        while True:
+            page = await desk.call(client, "get_memory", memory_id=written["id"], cursor=cursor)
+            found += page["memory"]["text"]
+            cursor = page["cursor"]
+            if cursor is None:
+                break
+        assert found == text
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ('["a","b"]', ["a", "b"]), ("a,b", ["a", "b"]), ("a", ["a"]), (" a , b ", ["a", "b"]),
+        (["A", "a "], ["a"]), ("null", []), ("None", []), ("", []), ("[]", []), ([], []), (None, []),
+        ("[]x", None),
+    ],
+)  # fmt: skip
+async def test_tags_are_read_however_they_are_sent_p187(
+    desk: InMemoryDesk, era: str, sent: object, kept: list[str] | None
+) -> None:
+    async with desk.client(era) as client:
+        if kept is None:
+            assert (await desk.refused(client, "remember", text="x", tags=sent))["field"] == "tags"
+            return
+        written = await desk.call(client, "remember", text="x", tags=sent)
+        shown = await desk.call(client, "get_memory", memory_id=written["id"])
+        assert shown["memory"]["tags"] == kept
+
+
+async def test_numbers_lists_and_objects_sent_as_text_mean_the_same_p187(
+    desk: InMemoryDesk, era: str
+) -> None:
+    async with desk.client(era) as client:
+        for number in range(7):
+            await desk.call(client, "remember", text=f"note {number}", supersedes="null", expires_at="")
+        for five in ("5", " 5 ", "+5", 5, 5.0):
+            assert len((await desk.call(client, "search_memory", limit=five))["hits"]) == 5
+        for ten in ("null", None, ""):
+            assert len((await desk.call(client, "search_memory", limit=ten))["hits"]) == 7
+        for sent in ('{"k":1,"l":[2.5]}', {"k": 1, "l": [2.5]}):
+            written = await desk.call(client, "remember_decision", text="d", action=" BUY ", evidence=sent)
+            shown = (await desk.call(client, "get_memory", memory_id=written["id"]))["memory"]["details"]
+            assert shown["action"] == "buy"
+            assert shown["evidence"] == {"k": 1, "l": [2.5]}
+        thesis = await desk.call(client, "open_thesis", text="t", target=190.5, direction="null")
+        await desk.call(client, "update_thesis", thesis_id=thesis["id"], text="u", expected_version="1")
+        closed = await desk.call(client, "close_thesis", thesis_id=thesis["id"], pnl=12.5, return_pct="3.40")
+        shown = (await desk.call(client, "get_memory", memory_id=closed["id"]))["memory"]["details"]
+        assert shown["outcome"] == {"pnl": "12.5", "return_pct": "3.40"}
+        assert shown["target"] == "190.5"
+
+
+async def test_words_are_read_in_any_case_with_spaces_p043(desk: InMemoryDesk, era: str) -> None:
+    async with desk.client(era) as client:
+        await desk.call(client, "open_thesis", text="t", symbol="AAPL")
+        found = await desk.call(client, "search_memory", status="OPEN ", kind=" Thesis", symbol=" aapl ")
+        assert found["total"] == 1
+
+
+async def test_keys_that_hosts_inject_are_stripped_from_every_tool(desk: InMemoryDesk, era: str) -> None:
+    async with desk.client(era) as client:
+        written = await desk.call(client, "remember", text="x", task_progress="- [x] step")
+        await desk.call(client, "search_memory", query="x", task_progress=["- [ ] step"])
+        assert "step" not in json.dumps(await desk.call(client, "get_memory", memory_id=written["id"]))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_null_for_every_optional_is_the_same_as_leaving_it_away(
+    desk: InMemoryDesk, era: str, tool: str
+) -> None:
+    schema = published_schema(TOOLS[tool].arguments)
+    optional = dict.fromkeys(schema["properties"].keys() - set(schema.get("required", ())))
+    async with desk.client(era) as client:
+        thesis = await desk.call(client, "open_thesis", text="t")
+        note = await desk.call(client, "remember", text="n")
+        required = {
+            "text": "w", "action": "buy", "thesis_id": thesis["id"], "memory_id": note["id"],
+            "status": "retired", "reason": "stale",
+        }  # fmt: skip
+        given = {name: required[name] for name in schema.get("required", ())}
+        assert await desk.call(client, tool, **given, **optional)
+
+
+async def test_wrong_types_for_every_argument_of_every_tool_are_served_or_refused_by_name(
+    desk: InMemoryDesk, era: str
+) -> None:
+    odd: list[Any] = [
+        True, 0, -1, 2.5, 1e308, "", "x", "null", [], ["x"], [None], [[]], {}, {"x": None}, {"": ""}, [{}],
+        "\u202e", "\x7f", "[1", '{"a":', 2**53, 2**64,
+    ]  # fmt: skip
+    required = {"text": "w", "action": "buy", "thesis_id": "ths_0", "memory_id": "mem_0", "status": "retired"}
+    refused = served = 0
+    async with desk.client(era) as client:
+        for name, tool in TOOLS.items():
+            schema = published_schema(tool.arguments)
+            given = {key: required.get(key, "stale") for key in schema.get("required", ())}
+            for argument in schema["properties"]:
+                for value in odd:
+                    result = await client.call_tool(name, {**given, argument: value})
+                    if not result.is_error:
+                        desk.body(result)
+                        served += 1
+                        continue
+                    told = desk.error(result)
+                    assert told["code"] in ("invalid_input", "not_found"), (name, argument, value, told)
+                    top = told["field"].partition("[")[0].partition(".")[0]
+                    assert top == argument or top in given, (name, argument, value, told)
+                    refused += 1
+    assert refused > 500
+    assert served > 200
