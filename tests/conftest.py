@@ -1,4 +1,4 @@
-"""What every tier of tests shares: the event loop's backend, how hard hypothesis tries, and a desk in memory."""
+"""What every tier shares: how hard hypothesis tries, a clock set by hand, a seat at a ledger, a desk in memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from store import Book, Caller, Filter, SearchRequest, Written
+from store.commands import Command
+from store.paths import ledger_path
+from store.rows import EntryFilter
+
 if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import CallToolResult
 
     from store.entry import Entry
 
-# No deadline: a shared machine is slow now and then, and no test asserts a wall-clock time.
-settings.register_profile("local", deadline=None)
+# No deadline: a shared machine is slow now and then, and no test asserts a wall-clock time. A plain run tries
+# the same examples every time; `explore` looks for new ones.
+settings.register_profile("local", deadline=None, derandomize=True)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50, print_blob=True)
+settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
 
 ERA_MODES = {"handshake": "legacy", "modern": "2026-07-28"}
@@ -57,9 +64,10 @@ class InMemoryDesk:
         self.root = self.settings.store.root
 
     def client(self, era: str = "modern", **options: Any) -> Client:
+        """A client in one era; "auto" asks the server which it speaks."""
         from mcp import Client
 
-        return Client(self.server, mode=ERA_MODES[era], **options)
+        return Client(self.server, mode=ERA_MODES.get(era, era), **options)
 
     @staticmethod
     def body(result: CallToolResult) -> dict[str, Any]:
@@ -99,9 +107,7 @@ class InMemoryDesk:
 
     def entries(self, event_type: str | None = None, *, run: str | None = None) -> list[Entry]:
         """The entries of the ledger (of one type), in order; none when there is no ledger yet."""
-        from store import Book
         from store.errors import NotFound
-        from store.rows import EntryFilter
 
         try:
             book = Book.open(self.root, self.identity.strategy, run, create=False)
@@ -149,3 +155,104 @@ def desk(open_desk: OpenDesk) -> InMemoryDesk:
 def era(request: pytest.FixtureRequest) -> str:
     """Both protocol eras, one after the other."""
     return str(request.param)
+
+
+# 2026-03-02T14:30:00Z, and how far the clock moves on at each look; both in microseconds.
+START = 1_772_461_800_000_000
+STEP = 1_000
+
+
+class HandClock:
+    """A clock that shows what it was set to and moves on by one millisecond at each look."""
+
+    def __init__(self) -> None:
+        self.us = START
+
+    def now(self) -> int:
+        self.us += STEP
+        return self.us
+
+
+class Seat:
+    """Someone who writes and reads in one open ledger, under one name unless another is given."""
+
+    def __init__(self, book: Book, path: Path, clock: HandClock, agent: str) -> None:
+        self.book = book
+        self.path = path
+        self.clock = clock
+        self.agent = agent
+
+    def caller(
+        self,
+        agent: str | None = None,
+        *,
+        session: str = "ses-1",
+        tool: str | None = "tool",
+        call: str | None = None,
+        now: int | None = None,
+    ) -> Caller:
+        """Who calls; `now` is a run's time, microseconds, UTC."""
+        return Caller(agent or self.agent, "solo", session, tool, model_call_id=call, now=now)
+
+    def do(
+        self, command: Command, agent: str | None = None, *, key: str | None = None, **who: Any
+    ) -> Written:
+        return self.book.execute(self.caller(agent, **who), command, idempotency_key=key)
+
+    def find(self, query: str = "", *, who: Caller | None = None, **wanted: Any) -> dict[str, Any]:
+        """The body of a search; conditions and the request's own fields are both given by name."""
+        conditions = {name: wanted.pop(name) for name in Filter.__slots__ if name in wanted}
+        request = SearchRequest(query=query, conditions=Filter(**conditions), **wanted)
+        return self.book.search(who or self.caller(), request).body
+
+    def ids(self, query: str = "", **wanted: Any) -> list[str]:
+        """The ids that a search hands over, in order."""
+        return [hit["id"] for hit in self.find(query, **wanted)["hits"]]
+
+    def state(self, who: Caller | None = None, **wanted: Any) -> dict[str, Any]:
+        return self.book.state(who or self.caller(), **wanted).body
+
+    def get(self, memory_id: str, who: Caller | None = None, **wanted: Any) -> dict[str, Any]:
+        return self.book.get(who or self.caller(), memory_id, **wanted).body
+
+    def entries(self, event_type: str | None = None) -> list[Entry]:
+        return self.book.log(EntryFilter(event_type=event_type, limit=1_000_000))
+
+    def last_content(self, event_type: str) -> dict[str, Any]:
+        return dict(json.loads(self.entries(event_type)[-1].content))
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def open_seat(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Seat]]:
+    """Open ledgers, below the test's own root unless another is given; all are closed when the test ends."""
+    books: list[Book] = []
+
+    def take(
+        strategy: str = "default", run: str | None = None, *, agent: str = "ann", **options: Any
+    ) -> Seat:
+        root = options.pop("root", tmp_path)
+        options = {"begins": START if run else None, "durability": "normal", "clock": clock, **options}
+        book = Book.open(root, strategy, run, **options)
+        books.append(book)
+        return Seat(book, ledger_path(root, strategy, run), clock, agent)
+
+    yield take
+    for book in books:
+        book.close()
+
+
+@pytest.fixture
+def seat(open_seat: Callable[..., Seat]) -> Seat:
+    """A seat at a live ledger."""
+    return open_seat()
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """The folder of committed fixtures."""
+    return Path(__file__).with_name("fixtures")
