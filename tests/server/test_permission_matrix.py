@@ -1,0 +1,205 @@
+"""Every profile against every tool, resource and prompt, in both eras: what is listed can be used, the rest not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from server.permissions import PROFILES
+from server.tools import TOOLS
+
+if TYPE_CHECKING:
+    from conftest import InMemoryDesk, OpenDesk
+    from mcp import Client
+
+pytestmark = pytest.mark.anyio
+
+READ = {"search_memory", "get_memory", "get_memory_state"}
+NOTES = {
+    "remember",
+    "remember_proposal",
+    "remember_risk_note",
+    "remember_lesson",
+    "resolve_memory",
+    "flag_memory",
+}
+TRADE = {"remember_decision", "open_thesis", "update_thesis", "close_thesis"}
+RESOURCES = {"memory://state", "memory://memory/{id}", "memory://thesis/{id}"}
+PROMPTS = {"decision_journal": "decide", "review_open_thesis": "thesis"}
+
+CUSTOM = """
+[profiles.risk_desk]
+extends = "researcher"
+allow = ["verify"]
+deny = ["remember", "propose", "lesson"]
+[profiles.from_nothing]
+allow = ["state", "decide"]
+[profiles.no_state]
+extends = "trader"
+deny = ["state", "get"]
+[profiles.frozen]
+extends = "trader"
+read_only = true
+[profiles.nobody]
+"""
+
+# Written out here, not taken from the product: profile -> tools, resources, prompts.
+EXPECTED: dict[str, tuple[set[str], set[str], set[str]]] = {
+    "researcher": (READ | NOTES, RESOURCES, set()),
+    "trader": (READ | NOTES | TRADE, RESOURCES, set(PROMPTS)),
+    "solo": (READ | NOTES | TRADE, RESOURCES, set(PROMPTS)),
+    "harness": (READ, RESOURCES, set()),
+    "reviewer": (READ | NOTES, RESOURCES, set()),
+    "auditor": (READ, RESOURCES, set()),
+    "risk_desk": (READ | {"remember_risk_note", "resolve_memory", "flag_memory"}, RESOURCES, set()),
+    "from_nothing": ({"get_memory_state", "remember_decision"}, {"memory://state"}, {"decision_journal"}),
+    "no_state": (({"search_memory"} | NOTES | TRADE), set(), set(PROMPTS)),
+    "frozen": (READ, RESOURCES, set()),
+    "nobody": (set(), set(), set()),
+    "trader, read-only agent": (READ, RESOURCES, set()),
+    "from_nothing, read-only agent": ({"get_memory_state"}, {"memory://state"}, set()),
+}
+CELLS_OF_ONE_DESK = len(TOOLS) + len(RESOURCES) + len(PROMPTS)
+VALID: dict[str, dict[str, Any]] = {
+    "remember": {"text": "t"},
+    "remember_proposal": {"text": "t"},
+    "remember_risk_note": {"text": "t"},
+    "remember_lesson": {"text": "t"},
+    "remember_decision": {"text": "t", "action": "hold"},
+    "open_thesis": {"text": "t"},
+    "update_thesis": {"thesis_id": "ths_0", "text": "t"},
+    "close_thesis": {"thesis_id": "ths_0"},
+    "get_memory": {"memory_id": "mem_0"},
+    "resolve_memory": {"memory_id": "mem_0", "status": "retired"},
+    "flag_memory": {"memory_id": "mem_0", "reason": "stale"},
+}
+seen_cells: set[tuple[str, str, str]] = set()
+
+
+def opened(open_desk: OpenDesk, case: str) -> InMemoryDesk:
+    profile, _, read_only = case.partition(", ")
+    agent = f'[agents.a]\nprofile = "{profile}"\nread_only = {str(bool(read_only)).lower()}\n'
+    return open_desk(CUSTOM + agent, "a")
+
+
+async def usable_tools(desk: InMemoryDesk, client: Client) -> set[str]:
+    """The tools whose call is not refused for want of permission; each refusal is checked to say so."""
+    found = set()
+    for name in TOOLS:
+        result = await client.call_tool(name, VALID.get(name, {}))
+        if not result.is_error or desk.error(result)["code"] != "permission_denied":
+            found.add(name)
+            continue
+        told = desk.error(result)
+        assert told["stored"] == "no"
+        assert told["retryable"] is False
+        assert name in told["message"]
+    return found
+
+
+async def usable_resources(client: Client) -> set[str]:
+    found = set()
+    for template in RESOURCES:
+        try:
+            await client.read_resource(template.replace("{id}", "mem_0"))
+        except MCPError as refusal:
+            if json.loads(refusal.error.message)["code"] == "permission_denied":
+                continue
+        found.add(template)
+    return found
+
+
+async def usable_prompts(client: Client) -> set[str]:
+    found = set()
+    for name, argument in (("decision_journal", "symbol"), ("review_open_thesis", "thesis_id")):
+        try:
+            await client.get_prompt(name, {argument: "x"})
+        except MCPError as refusal:
+            if json.loads(refusal.error.message)["code"] == "permission_denied":
+                continue
+        found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+async def test_what_is_listed_can_be_used_and_the_rest_is_refused_and_recorded(
+    open_desk: OpenDesk, era: str, case: str
+) -> None:
+    desk = opened(open_desk, case)
+    tools, resources, prompts = EXPECTED[case]
+    async with desk.client(era) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == tools
+        shown = {resource.uri for resource in (await client.list_resources()).resources}
+        shown |= {each.uri_template for each in (await client.list_resource_templates()).resource_templates}
+        assert {str(uri) for uri in shown} == resources
+        assert {prompt.name for prompt in (await client.list_prompts()).prompts} == prompts
+
+        assert await usable_tools(desk, client) == tools
+        assert await usable_resources(client) == resources
+        assert await usable_prompts(client) == prompts
+
+    denied = {content["tool"] for content in desk.contents("permission.denied")}
+    assert denied == (set(TOOLS) - tools) | (RESOURCES - resources) | (set(PROMPTS) - prompts)
+    assert all(entry.agent == "a" for entry in desk.entries("permission.denied"))
+    assert {entry.kind for entry in desk.entries() if entry.event_type.endswith(".recorded")} <= {
+        TOOLS_TO_KINDS[name] for name in tools & TOOLS_TO_KINDS.keys()
+    }
+    seen_cells.update((case, era, name) for name in (*TOOLS, *RESOURCES, *PROMPTS))
+
+
+TOOLS_TO_KINDS = {
+    "remember": "memory",
+    "remember_proposal": "proposal",
+    "remember_risk_note": "risk_note",
+    "remember_lesson": "lesson",
+    "remember_decision": "decision",
+}
+
+
+def test_the_matrix_was_walked_cell_by_cell() -> None:
+    assert set(EXPECTED) >= set(PROFILES)
+    assert CELLS_OF_ONE_DESK == 13 + 3 + 2
+    assert len(seen_cells) in (0, len(EXPECTED) * 2 * CELLS_OF_ONE_DESK)  # 0 when this test runs alone
+    assert len(EXPECTED) * 2 * CELLS_OF_ONE_DESK == 468
+
+
+async def test_remember_is_no_back_door_to_a_decision_or_thesis(open_desk: OpenDesk, era: str) -> None:
+    desk = open_desk('[agents.a]\nprofile = "researcher"')
+    async with desk.client(era) as client:
+        for extra in ({"kind": "decision"}, {"action": "buy"}, {"event_type": "decision.recorded"},
+                      {"type": "thesis"}, {"status": "validated"}, {"subject_type": "decision"}):  # fmt: skip
+            assert (await desk.refused(client, "remember", text="t", **extra))["code"] == "invalid_input"
+        written = await desk.call(
+            client, "remember", text="DECISION: buy", category="decision", tags="decision,thesis"
+        )
+        assert (written["kind"], written["status"]) == ("memory", "active")
+        lesson = await desk.call(
+            client, "remember_lesson", text="t", outcome='{"status":"validated","observed":true}'
+        )
+        assert lesson["status"] == "proposed"
+        assert (await desk.call(client, "search_memory", kind="decision"))["total"] == 0
+        assert (await desk.call(client, "search_memory", status="validated"))["total"] == 0
+        assert (await desk.call(client, "get_memory_state"))["validated_lessons"] == []
+
+
+async def test_tools_of_later_issues_are_unknown_and_not_open_to_anyone(desk: InMemoryDesk, era: str) -> None:
+    async with desk.client(era) as client:
+        for name in ("validate_lesson", "record_order_intent", "advance_clock", "report_positions", "rm -rf"):
+            assert (await desk.refused(client, name))["code"] == "not_found"
+
+
+async def test_two_desks_with_different_profiles_never_cross_over_p129(open_desk: OpenDesk, era: str) -> None:
+    config = '[agents.r]\nprofile = "researcher"\n[agents.t]\nprofile = "trader"'
+    researcher, trader = open_desk(config, "r"), open_desk(config, "t")
+    async with researcher.client(era) as one, trader.client(era) as other:
+        for _ in range(50):
+            assert (await researcher.refused(one, "remember_decision", text="d", action="buy"))[
+                "code"
+            ] == "permission_denied"
+            await trader.call(other, "remember_decision", text="d", action="buy")
+    assert {entry.agent for entry in trader.entries("decision.recorded")} == {"t"}
+    assert {entry.agent for entry in trader.entries("permission.denied")} == {"r"}
+    assert len(trader.entries("decision.recorded")) == 50
