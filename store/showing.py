@@ -10,6 +10,7 @@ from .rows import Filter, Version
 from .search import cursor
 
 HISTORY_SHOWN = 50
+SHOWN = "memory.delivered"
 
 
 def show_memory(
@@ -19,6 +20,8 @@ def show_memory(
 
     The first page carries the newest history that fits, later pages the text alone.
     """
+    # Showings are entries about the memory too, but no part of what became of it: many would crowd that out.
+    history = [entry for entry in history if entry.event_type != SHOWN]
     chunk = max(1, reply_chars // 2)
     while True:
         body = _page(renderer, version, history if place.offset == 0 else [], place, chunk)

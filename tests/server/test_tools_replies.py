@@ -318,3 +318,16 @@ async def test_a_thousand_random_replies_are_strict_json_in_the_documented_shape
                 ids.append(body["id"])
     assert good > 500
     assert refused > 100
+
+
+async def test_showings_do_not_crowd_the_history_of_a_memory_out(desk: InMemoryDesk, era: str) -> None:
+    async with desk.client(era) as client:
+        thesis = await desk.call(client, "open_thesis", text="first words")
+        for number in range(60):
+            meta = {"deskbook/session_id": f"session-{number}"}
+            await desk.call(client, "get_memory", meta=meta, memory_id=thesis["id"])
+        await desk.call(client, "update_thesis", thesis_id=thesis["id"], text="second words")
+        shown = await desk.call(client, "get_memory", memory_id=thesis["id"])
+    assert [entry["event"] for entry in shown["history"]] == ["thesis.opened", "thesis.updated"]
+    assert shown["history_total"] == 2
+    assert len(desk.entries("memory.delivered")) == 61
