@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Document:
 
     def table(self, heading: str) -> list[dict[str, str]]:
         """The rows of the first table under a heading, each by its column's title."""
-        _, found, rest = self.text.partition(f"\n{heading}\n")
+        _, found, rest = f"\n{self.text}".partition(f"\n{heading}\n")
         assert found, f"{self.name} has no heading {heading}"
         lines = [line for line in rest.split("\n#")[0].splitlines() if line.startswith("|")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -98,7 +98,7 @@ def command() -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own; the environment holds nothing else, not even a PATH."""
     folder = tmp_path / "home"
     folder.mkdir()
@@ -106,4 +106,4 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         if not name.startswith("PYTEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
-    yield folder
+    return folder

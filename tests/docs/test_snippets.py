@@ -35,10 +35,8 @@ def _with_language(documents: dict[str, Any], language: str) -> list[Any]:
 
 
 def test_every_block_names_a_language_that_is_tried(documents: dict[str, Any]) -> None:
-    assert {
-        name: document.languages() - TRIED - SHOWN for name, document in documents.items()
-    } == dict.fromkeys(documents, set())
     for document in documents.values():
+        assert document.languages() <= TRIED | SHOWN, document.name
         fences = re.findall(r"^```.*$", document.text, re.MULTILINE)
         opened = sum(len(document.blocks(language)) for language in TRIED | SHOWN)
         assert len(fences) == 2 * opened, document.name
