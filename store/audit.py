@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from .engines.sqlite import schema
 from .engines.sqlite.connection import connect
 from .engines.sqlite.snapshot import SqliteSnapshot
 from .entry import Entry
@@ -32,7 +34,6 @@ _COLUMNS = (
     " content_salt content_sha256 leaf_sha256 chain_sha256 schema_version"
 ).split()
 _OUTSIDE_LEAF = {"content", "content_salt", "leaf_sha256", "chain_sha256"}
-_GUARDS = {f"memory_events_no_{what}" for what in ("update", "delete", "gap", "replace")}
 _TABLES = {
     Retrieval: "memory_retrievals",
     Delivery: "memory_deliveries",
@@ -76,14 +77,12 @@ def verify(
     """
     if not path.exists():
         raise NotFound("There is no ledger to verify.", hint="Check --root, --strategy and --run.")
-    connection = connect(path, "read")
     try:
-        connection.execute("BEGIN")
-        return _Verification(connection, path, strategy, run, progress).report()
+        with closing(connect(path, "read")) as connection:
+            connection.execute("BEGIN")
+            return _Verification(connection, path, strategy, run, progress).report()
     except apsw.Error as fault:
         return Report(str(path), 0, None, (Finding(None, f"the file cannot be read: {fault}"),))
-    finally:
-        connection.close()
 
 
 class _Verification:
@@ -110,15 +109,21 @@ class _Verification:
         entries, chain = 0, bytes(32)
         if not self._findings:
             total = self._count("memory_events")
-            for columns in self._rows():
-                chain = self._check_entry(columns, entries, chain)
-                entries = columns["sequence"]
-                if self._progress is not None:
-                    self._progress(entries, total)
-                if len(self._findings) >= MOST_FINDINGS:
-                    break
-            else:
+            try:
+                for columns in self._rows():
+                    chain = self._check_entry(columns, entries, chain)
+                    entries = columns["sequence"]
+                    if self._progress is not None:
+                        self._progress(entries, total)
+                    if len(self._findings) >= MOST_FINDINGS:
+                        break
+            except UnicodeDecodeError:
+                self._find(
+                    entries + 1, f"a text of the entry after {entries} is not UTF-8: a column was changed"
+                )
+            if not self._findings:
                 self._check_counts()
+                self._check_pages()
         return Report(str(self._path), entries, chain.hex() if entries else None, tuple(self._findings))
 
     def _find(self, sequence: int | None, what: str) -> None:
@@ -130,15 +135,17 @@ class _Verification:
         return int(row[0]) if row else 0
 
     def _check_tables(self) -> None:
-        present = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
-        if present != _COLUMNS:
+        columns = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
+        if columns != _COLUMNS:
             self._find(None, "the ledger table does not have the columns of a Deskbook ledger")
-        triggers = {
-            row[0]
-            for row in self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
-        }
-        for guard in sorted(_GUARDS - triggers):
-            self._find(None, f"the trigger {guard} that keeps the ledger append-only is missing")
+        expected, present = _guards(_scratch()), _guards(self._connection)
+        for name, (kind, sql) in sorted(expected.items()):
+            if name not in present:
+                self._find(None, f"the {kind} {name} that keeps the ledger append-only is missing")
+            elif present[name] != (kind, sql):
+                self._find(None, f"the {kind} {name} that keeps the ledger append-only was changed")
+        for name in sorted(present.keys() - expected.keys()):
+            self._find(None, f"the {present[name][0]} {name} on the ledger is none of Deskbook's")
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for row in self._connection.execute(
@@ -219,6 +226,12 @@ class _Verification:
         ).fetchone()
         return found == tuple(getattr(row, name) for name in names)
 
+    def _check_pages(self) -> None:
+        """Find damage that no entry shows, such as in an index or a page that is not used."""
+        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != ("ok",):
+            self._find(None, f"the file is damaged: {found[0] if found else 'no answer'}")
+
     def _check_counts(self) -> None:
         """Find rows that no entry accounts for, and versions that the index lost."""
         for kind, table in {Version: "memory_versions", **_TABLES}.items():
@@ -244,6 +257,22 @@ class _Verification:
         for count, what in zip(drift or (), named, strict=False):
             if count:
                 self._find(None, f"{count} {what}; `deskbook rebuild` mends it")
+
+
+def _scratch() -> apsw.Connection:
+    """An empty ledger in memory, to know how an untouched one is made."""
+    connection = apsw.Connection(":memory:")
+    schema.create(connection)
+    return connection
+
+
+def _guards(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
+    """Kind and definition of what stands on the ledger table, itself included, and of every trigger."""
+    rows = connection.execute(
+        "SELECT name, type, sql FROM sqlite_schema"
+        " WHERE (tbl_name = 'memory_events' OR type = 'trigger') AND sql IS NOT NULL"
+    )
+    return {name: (kind, sql) for name, kind, sql in rows}
 
 
 def _leaf(columns: dict[str, Any]) -> bytes:

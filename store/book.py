@@ -25,7 +25,7 @@ from .inputs import identifier
 from .ledger import Draft, Ledger, arguments_hash, event_of, projected
 from .limits import QUERY_CHARS, SEARCH_LIMIT
 from .memories import Moment, plan
-from .paths import ledger_path, make_folders
+from .paths import ledger_path, make_folders, refuse_links
 from .projection import shown_text
 from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest, Written
@@ -70,6 +70,7 @@ class Book:
         is absent and not to be made, else the StoreError that says why it cannot serve.
         """
         path = ledger_path(root, strategy, run)
+        refuse_links(root, path)
         if create and not path.exists():
             make_folders(root, path)
         engine = SqliteEngine(

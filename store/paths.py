@@ -72,6 +72,14 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
+def refuse_links(root: Path, path: Path) -> None:
+    """Raise StoreError when `path` or a folder between it and `root` is a symbolic link."""
+    folder = root
+    for part in path.relative_to(root).parts:
+        folder = folder / part
+        refuse_link(folder)
+
+
 def refuse_link(path: Path) -> None:
     """Raise StoreError when `path` is a symbolic link: nothing is followed out of the root."""
     try:

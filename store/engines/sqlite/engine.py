@@ -28,9 +28,9 @@ from ..base import EngineStatus, Snapshot, Transaction
 from . import schema
 from .checkpoint import Checkpointer
 from .connection import Access, Durability, connect
-from .faults import DAMAGED_HINT, READ_ONLY_HINT, translate
+from .faults import DAMAGED_HINT, READ_ONLY_HINT, translate, translate_opening
 from .lock import FairLock
-from .preparation import Project, make_empty_file, prepare, rebuild, schema_of
+from .preparation import Project, make_empty_file, prepare, rebuild, recognise, schema_of
 from .snapshot import SqliteSnapshot, SqliteTransaction
 from .writer import GRACE_SECONDS, Writer
 
@@ -59,10 +59,12 @@ class SqliteEngine:
         self._closed = False
         self._readers: LifoQueue[apsw.Connection] = LifoQueue(READERS_KEPT)
         self._writer: Writer | None = None
+        self._lock: FairLock | None = None
         try:
             self._open(create)
-        except apsw.Error as fault:
-            raise translate(fault) from None
+        except BaseException as fault:  # noqa: BLE001 - whatever went wrong, what was opened is let go
+            self._let_go()
+            raise translate_opening(fault) from None
 
     def _open(self, create: bool) -> None:
         writable = os.access(self._path.parent, os.W_OK) and (
@@ -78,12 +80,13 @@ class SqliteEngine:
         if not writable and not self._wal_path.exists():
             self._access = "immutable"
         self._identity = _identity(self._path)
+        recognise(self._path)
         if writable:
             self._lock = FairLock(str(self._path))
             prepare(self._path, self._lock, self._project)
         self._check_whole()
-        if writable:
-            self._start_writer()
+        if self._lock is not None:
+            self._start_writer(self._lock)
 
     def _check_whole(self) -> None:
         with self._reader() as connection:
@@ -98,12 +101,12 @@ class SqliteEngine:
                 if found != ("ok",):
                     raise StoreDamaged("The ledger's file is damaged.", hint=DAMAGED_HINT)
 
-    def _start_writer(self) -> None:
+    def _start_writer(self, lock: FairLock) -> None:
         connection = connect(self._path, "write", self._durability)
         self._checkpointer = Checkpointer(self._path, connection)
         self._write_connection = connection
         self._writer = Writer(
-            connection, SqliteTransaction(connection), self._lock, self._check_present, self._check_schema
+            connection, SqliteTransaction(connection), lock, self._check_present, self._check_schema
         )
 
     @property
@@ -175,11 +178,17 @@ class SqliteEngine:
         if self._closed:
             return
         self._closed = True
+        # The writer goes last: SQLite moves the log into the file when the last connection to it may write.
+        self._close_readers()
         if self._writer is not None and self._writer.close():
             self._checkpointer.close()
             self._write_connection.close()
-            self._lock.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
         self._close_readers()
+        if self._lock is not None:
+            self._lock.close()
 
     def _close_readers(self) -> None:
         while True:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import apsw
 
 from ...errors import OutcomeUnknown, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreReadOnly
@@ -12,6 +15,23 @@ BUSY_HINT = "Try again in a moment; the same idempotency_key makes that safe."
 FULL_HINT = "Free space where the store lives, then send the call again."
 READ_ONLY_HINT = "Make the store's directory and file writable, or start with another --root."
 DAMAGED_HINT = "Run `deskbook verify`, keep the file, and restore the ledger from a backup."
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def translate_opening(fault: BaseException) -> BaseException:
+    """Our error for what goes wrong while a file is opened, by the driver or by the system."""
+    if not isinstance(fault, OSError):
+        return translate(fault)
+    if fault.errno in _FULL:
+        return StoreFull("The disk is full; nothing was stored.", hint=FULL_HINT)
+    if fault.errno == errno.EROFS:
+        return StoreReadOnly("The store is read-only; nothing was stored.", hint=READ_ONLY_HINT)
+    return StoreError(
+        f"The ledger's file cannot be opened: {os.strerror(fault.errno or 0)}.",
+        hint="Check that it and the files beside it are plain files and may be read.",
+    )
 
 
 def translate(fault: BaseException, *, committing: bool = False) -> BaseException:

@@ -10,8 +10,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ...errors import StoreBusy
+from .faults import BUSY_HINT
+
+_POLL_SECONDS = 0.01
 
 
 class FairLock:
@@ -19,7 +25,11 @@ class FairLock:
 
     def __init__(self, database: str) -> None:
         self._turnstile = _open(database + ".turn")
-        self._lock = _open(database + ".lock")
+        try:
+            self._lock = _open(database + ".lock")
+        except OSError:
+            os.close(self._turnstile)
+            raise
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -34,10 +44,34 @@ class FairLock:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    @contextmanager
+    def hold_within(self, seconds: float) -> Iterator[None]:
+        """Hold the lock, or raise StoreBusy after so many seconds. It asks again and again, so it is no place
+        for writers in turn, only for the rare work before a file is served."""
+        deadline = time.monotonic() + seconds
+        while not _taken(self._lock):
+            if time.monotonic() >= deadline:
+                raise StoreBusy(
+                    f"Another process held the ledger for {seconds:g} s; nothing was stored.", hint=BUSY_HINT
+                )
+            time.sleep(_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
     def close(self) -> None:
         """Close both files."""
         os.close(self._turnstile)
         os.close(self._lock)
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open(path: str) -> int:

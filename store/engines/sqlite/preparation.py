@@ -7,13 +7,14 @@ finds the work done. A foreign or newer file is refused before anything is writt
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import apsw
 
 from ...entry import Entry
-from ...errors import ForeignFile, SchemaTooNew
+from ...errors import ForeignFile, SchemaTooNew, StoreError
 from ...rows import EntryFilter, Row
 from ..base import Transaction
 from . import schema
@@ -23,6 +24,9 @@ from .snapshot import SqliteTransaction
 
 Project = Callable[[Transaction, Entry], Iterable[Row]]
 PAGE = 1_000
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+PATIENCE_SECONDS = 10.0
 
 
 def make_empty_file(path: Path) -> None:
@@ -31,6 +35,40 @@ def make_empty_file(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except FileExistsError:
         return
+
+
+def recognise(path: Path) -> None:
+    """Raise unless the file is empty or, by its header, a ledger of a schema that is known here.
+
+    SQLite has no part in this: merely opening another program's file can move its log into it. Raises
+    ForeignFile, SchemaTooNew, StoreError for what is no plain file, OSError for what cannot be read.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StoreError(f"{path} is not a file.", hint="Move it away or choose another --root.")
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if not header:
+        return
+    if not header.startswith(_MAGIC):
+        raise _foreign(path, "is not a database")
+    application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
+    if application != schema.APPLICATION_ID:
+        # A ledger whose making was cut off still has its rollback journal, from which SQLite restores it.
+        if not path.with_name(path.name + "-journal").exists():
+            raise _foreign(path, "belongs to another program")
+    elif version > schema.CURRENT:
+        raise _newer(path, version)
+
+
+def _foreign(path: Path, what: str) -> ForeignFile:
+    return ForeignFile(f"{path} {what}.", hint="Move it away or choose another --root; it was not changed.")
+
+
+def _newer(path: Path, version: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"{path} has schema {version}; this Deskbook knows {schema.CURRENT}.",
+        hint="Upgrade Deskbook; the file was not changed.",
+    )
 
 
 def schema_of(connection: apsw.Connection, path: Path) -> int:
@@ -43,31 +81,26 @@ def schema_of(connection: apsw.Connection, path: Path) -> int:
         version = int(connection.pragma("user_version") or 0)
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except apsw.NotADBError:
-        raise ForeignFile(
-            f"{path} is not a database.", hint="Move it away or choose another --root; it was not changed."
-        ) from None
+        raise _foreign(path, "is not a database") from None
     if application == 0 and version == 0 and tables == (0,):
         return 0
     if application != schema.APPLICATION_ID:
-        raise ForeignFile(
-            f"{path} belongs to another program.",
-            hint="Move it away or choose another --root; it was not changed.",
-        )
+        raise _foreign(path, "belongs to another program")
     if version > schema.CURRENT:
-        raise SchemaTooNew(
-            f"{path} has schema {version}; this Deskbook knows {schema.CURRENT}.",
-            hint="Upgrade Deskbook; the file was not changed.",
-        )
+        raise _newer(path, version)
     return version
 
 
 def prepare(path: Path, lock: FairLock, project: Project) -> None:
-    """Bring the file to the current schema, atomically; a copy of an older one is kept beside it."""
+    """Bring the file to the current schema, atomically; a copy of an older one is kept beside it.
+
+    Raises StoreBusy when another process holds the lock, StoreError where the file cannot have a write-ahead log.
+    """
     connection = connect(path, "write")
     try:
         if schema_of(connection, path) == schema.CURRENT and _is_wal(connection):
             return
-        with lock.hold():
+        with lock.hold_within(PATIENCE_SECONDS):
             version = schema_of(connection, path)
             if version == 0:
                 _initialise(connection)
@@ -75,7 +108,7 @@ def prepare(path: Path, lock: FairLock, project: Project) -> None:
                 _keep_copy(connection, path.with_name(f"{path.name}.schema{version}.bak"))
                 _upgrade(connection, path, project)
             if not _is_wal(connection):
-                connection.execute("PRAGMA journal_mode = WAL")
+                _begin_log(connection)
     finally:
         connection.close()
 
@@ -100,6 +133,17 @@ def _is_wal(connection: apsw.Connection) -> bool:
     return bool(connection.pragma("journal_mode") == "wal")
 
 
+def _begin_log(connection: apsw.Connection) -> None:
+    """Change to the write-ahead log; SQLite says which mode it is in rather than fail."""
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreError(
+            f"The folder's file system takes no write-ahead log (SQLite stays in mode {mode}); several processes"
+            " could not share the ledger safely.",
+            hint="Keep the store on a local disk, not on a network or synced folder: choose another --root.",
+        )
+
+
 def _initialise(connection: apsw.Connection) -> None:
     # The rollback journal is still in use here, so the file's header is whole before the log exists.
     with _Transaction(connection):
@@ -115,8 +159,6 @@ def _upgrade(connection: apsw.Connection, path: Path, project: Project) -> None:
 
 
 def _keep_copy(connection: apsw.Connection, target: Path) -> None:
-    if target.exists():
-        return
     partial = target.with_name(target.name + ".part")
     partial.unlink(missing_ok=True)
     make_empty_file(partial)
