@@ -1,7 +1,8 @@
 """The one place around every call: permission, clock, arguments, limits, the record of refusals, errors.
 
-Tools, resources and prompts come through here and nowhere else. The work runs in worker threads, changing
-calls and readings in pools of their own, so that writers who wait never hold up a reader.
+Tools, resources and prompts come through here and nowhere else. The work runs in worker threads; calls whose
+answer waits for the write lock and those that never do have pools of their own, so that no reading queues
+behind a writer.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .tools import TOOLS, ToolSpec
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-WRITERS = 64
+WAITERS = 64
 READERS = 16
 
 
@@ -44,13 +45,13 @@ class Dispatch:
         self._ledgers = ledgers
         self._limits = limits
         self._refusals = refusals
-        self._writers = anyio.CapacityLimiter(WRITERS)
+        self._waiters = anyio.CapacityLimiter(WAITERS)
         self._readers = anyio.CapacityLimiter(READERS)
 
     async def call_tool(self, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Serve a tool call; whatever goes wrong is told in the result."""
         tool = TOOLS.get(name)
-        limiter = self._writers if tool is not None and tool.changes else self._readers
+        limiter = self._waiters if tool is not None and tool.waits else self._readers
         try:
             reply = await _in_thread(limiter, self._serve_tool, call, name, tool, arguments)
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape

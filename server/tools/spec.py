@@ -30,11 +30,17 @@ class ToolSpec:
     arguments: type[Arguments]
     annotations: ToolAnnotations
     handler: Handler
+    recorded_first: bool = False
 
     @property
     def changes(self) -> bool:
         """Whether a call of the tool is meant to change memory."""
         return not self.annotations.read_only_hint
+
+    @property
+    def waits(self) -> bool:
+        """Whether the answer waits for the write lock: a change, or a reading that must be on record first."""
+        return self.changes or self.recorded_first
 
 
 def writing(
@@ -58,9 +64,17 @@ def writing(
     return ToolSpec(name, title, description, arguments, hints, handle)
 
 
-def reading(name: str, title: str, description: str, arguments: type[A], handler: Handler) -> ToolSpec:
+def reading(
+    name: str,
+    title: str,
+    description: str,
+    arguments: type[A],
+    handler: Handler,
+    *,
+    recorded_first: bool = False,
+) -> ToolSpec:
     """A tool that only reads; that a reading is recorded changes no memory."""
     hints = ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    return ToolSpec(name, title, description, arguments, hints, handler)
+    return ToolSpec(name, title, description, arguments, hints, handler, recorded_first)
