@@ -27,10 +27,17 @@ ENVELOPE = {
 class DeskProcess:
     """One server process; `send` writes raw frames, `reply` waits for the answer to an id."""
 
-    def __init__(self, args: tuple[str, ...], stdin: Any = subprocess.PIPE) -> None:
-        command = [sys.executable, "-W", "always", str(DESK), str(ROOT), *args]
+    def __init__(
+        self,
+        args: tuple[str, ...],
+        stdin: Any = subprocess.PIPE,
+        *,
+        program: tuple[str, ...] = (str(DESK), str(ROOT)),
+        environ: dict[str, str] | None = None,
+    ) -> None:
+        command = [sys.executable, "-W", "always", *program, *args]
         self.process = subprocess.Popen(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env=environ
         )
         assert self.process.stdout is not None
         self.out = self.process.stdout.fileno()
@@ -147,6 +154,29 @@ def start_desk() -> Iterator[StartDesk]:
         return desk
 
     yield start
+    _end(started)
+
+
+@pytest.fixture
+def start_serve(tmp_path: Path) -> Iterator[StartDesk]:
+    """Start `deskbook serve` processes with the given arguments, all on one root below the test's folder."""
+    started: list[DeskProcess] = []
+    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
+
+    def start(*args: str, **environ: str) -> DeskProcess:
+        desk = DeskProcess(
+            ("serve", "--root", str(tmp_path / "root"), *args),
+            program=("-m", "server"),
+            environ=own | {"PYTHONPATH": str(ROOT)} | environ,
+        )
+        started.append(desk)
+        return desk
+
+    yield start
+    _end(started)
+
+
+def _end(started: list[DeskProcess]) -> None:
     for desk in started:
         desk.process.kill()
         desk.process.wait()
