@@ -105,9 +105,11 @@ class _Verification:
         self._latest: int | None = None
 
     def report(self) -> Report:
-        self._check_tables()
+        readable = self._check_tables()
+        # A missing guard is no reason to stop: what was changed while it was away is what one wants to know.
+        about_tables = len(self._findings)
         entries, chain = 0, bytes(32)
-        if not self._findings:
+        if readable:
             total = self._count("memory_events")
             try:
                 for columns in self._rows():
@@ -121,7 +123,7 @@ class _Verification:
                 self._find(
                     entries + 1, f"a text of the entry after {entries} is not UTF-8: a column was changed"
                 )
-            if not self._findings:
+            if len(self._findings) == about_tables:
                 self._check_counts()
                 self._check_pages()
         return Report(str(self._path), entries, chain.hex() if entries else None, tuple(self._findings))
@@ -134,7 +136,8 @@ class _Verification:
         row = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         return int(row[0]) if row else 0
 
-    def _check_tables(self) -> None:
+    def _check_tables(self) -> bool:
+        """Check columns and guards of the ledger table; false when its entries cannot be read."""
         columns = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
         if columns != _COLUMNS:
             self._find(None, "the ledger table does not have the columns of a Deskbook ledger")
@@ -146,6 +149,7 @@ class _Verification:
                 self._find(None, f"the {kind} {name} that keeps the ledger append-only was changed")
         for name in sorted(present.keys() - expected.keys()):
             self._find(None, f"the {present[name][0]} {name} on the ledger is none of Deskbook's")
+        return columns == _COLUMNS
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for row in self._connection.execute(
