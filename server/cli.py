@@ -11,6 +11,7 @@ from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
 from .commands import checking, demonstrating, reading, serving, setting_up
+from .commands.screen import plain
 
 app = typer.Typer(
     name="deskbook",
@@ -56,7 +57,7 @@ def main() -> None:
         app(prog_name="deskbook")
     except DeskbookError as fault:
         where = f" ({fault.field})" if fault.field else ""
-        typer.echo(f"deskbook: {fault.message}{where}", err=True)
+        typer.echo(f"deskbook: {plain(fault.message)}{plain(where)}", err=True)
         if fault.hint:
-            typer.echo(f"  {fault.hint}", err=True)
+            typer.echo(f"  {plain(fault.hint)}", err=True)
         sys.exit(2 if isinstance(fault, ConfigError | InvalidInput) else 1)

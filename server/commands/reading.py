@@ -139,7 +139,8 @@ def _between(book: Book, conditions: Mapping[str, object], after: int, last: int
 
 def _print(entries: Iterator[Entry] | list[Entry], *, as_json: bool) -> None:
     for entry in entries:
-        say(json.dumps(entry_record(entry), ensure_ascii=False) if as_json else entry_line(entry))
+        # In ASCII: control characters above it would drive a terminal that the JSON is printed on.
+        say(json.dumps(entry_record(entry)) if as_json else entry_line(entry))
 
 
 def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, as_json: bool) -> None:

@@ -30,9 +30,13 @@ _GISTS = {
 def plain(text: str) -> str:
     """Text without control and formatting characters, which are shown as escapes."""
     return "".join(
-        character if character.isprintable() or character in _KEPT else f"\\u{ord(character):04x}"
+        character if character.isprintable() or character in _KEPT else _escape(ord(character))
         for character in text
     )
+
+
+def _escape(point: int) -> str:
+    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
 
 def one_line(text: str, longest: int = 100) -> str:
@@ -46,10 +50,10 @@ def entry_line(entry: Entry) -> str:
     parts = [
         f"{entry.sequence:>6}",
         format_instant(entry.effective_at),
-        plain(entry.agent),
-        entry.event_type,
-        plain(entry.subject_id),
-        plain(entry.symbol or "-"),
+        one_line(entry.agent),
+        one_line(entry.event_type),
+        one_line(entry.subject_id),
+        one_line(entry.symbol or "-"),
         one_line(_gist(entry.event_type, json.loads(entry.content))),
     ]
     return "  ".join(parts).rstrip()
