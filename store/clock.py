@@ -89,11 +89,14 @@ def parse_instant(text: str, *, field: str) -> int:
 def format_instant(us: int, tz: tzinfo | None = None) -> str:
     """Write microseconds since the epoch as ISO 8601, in UTC (`Z`) or in `tz` with its offset.
 
-    The fraction is left out when it is zero.
+    The fraction is left out when it is zero. Where a place's offset had seconds, as before standard time, UTC is
+    used: ISO 8601 has no such offset.
     """
     moment = _EPOCH + timedelta(microseconds=us)
     if tz is not None:
-        return moment.astimezone(tz).isoformat()
+        local = moment.astimezone(tz)
+        if not _shift(local) % timedelta(minutes=1):
+            return local.isoformat()
     return moment.replace(tzinfo=None).isoformat() + "Z"
 
 

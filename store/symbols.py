@@ -24,7 +24,8 @@ def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
                 field=field,
                 hint=f"Type the symbol plainly, for example {_EXAMPLES}.",
             )
-    symbol = " ".join(unicodedata.normalize("NFKC", given).split()).upper()
+    capitals = " ".join(unicodedata.normalize("NFKC", given).split()).upper()
+    symbol = unicodedata.normalize("NFKC", capitals)  # a few letters come apart when they are made capitals
     # The spelling as typed is kept too, so what normalising takes away is bounded as well.
     if len(symbol) > MAX_SYMBOL or len(given) > 2 * MAX_SYMBOL:
         raise InvalidInput(
