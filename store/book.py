@@ -25,7 +25,7 @@ from .inputs import identifier
 from .ledger import Draft, Ledger, arguments_hash, event_of, projected
 from .limits import QUERY_CHARS, SEARCH_LIMIT
 from .memories import Moment, plan
-from .paths import ledger_path, make_folders, refuse_links
+from .paths import absent, ledger_path, make_folders, refuse_links
 from .projection import shown_text
 from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest, Written
@@ -71,7 +71,7 @@ class Book:
         """
         path = ledger_path(root, strategy, run)
         refuse_links(root, path)
-        if create and not path.exists():
+        if create and absent(path):
             make_folders(root, path)
         engine = SqliteEngine(
             path, projected, durability="normal" if durability == "normal" else "full", create=create

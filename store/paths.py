@@ -72,6 +72,14 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
+def absent(path: Path) -> bool:
+    """Whether nothing is there; what cannot be seen counts as there, and opening it says what is wrong."""
+    try:
+        return not path.exists()
+    except OSError:
+        return False
+
+
 def refuse_links(root: Path, path: Path) -> None:
     """Raise StoreError when `path` or a folder between it and `root` is a symbolic link."""
     folder = root

@@ -27,7 +27,7 @@ from ...errors import (
 from ..base import EngineStatus, Snapshot, Transaction
 from . import schema
 from .checkpoint import Checkpointer
-from .connection import Access, Durability, connect
+from .connection import Durability, connect, reading_access
 from .faults import DAMAGED_HINT, READ_ONLY_HINT, translate, translate_opening
 from .lock import FairLock
 from .preparation import Project, make_empty_file, prepare, rebuild, recognise, schema_of
@@ -76,9 +76,7 @@ class SqliteEngine:
             if not writable:
                 raise StoreReadOnly("There is no store here and none can be made.", hint=READ_ONLY_HINT)
             make_empty_file(self._path)
-        self._access: Access = "read"
-        if not writable and not self._wal_path.exists():
-            self._access = "immutable"
+        self._access = reading_access(self._path)
         self._identity = _identity(self._path)
         recognise(self._path)
         if writable:
@@ -199,6 +197,8 @@ class SqliteEngine:
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
+        if self._lock is None:
+            self._follow_files()
         try:
             connection = self._readers.get_nowait()
         except Empty:
@@ -207,6 +207,13 @@ class SqliteEngine:
             yield connection
         finally:
             self._keep(connection)
+
+    def _follow_files(self) -> None:
+        """Read on in the right way when somebody else begins or ends writing what is read-only here."""
+        access = reading_access(self._path)
+        if access != self._access:
+            self._access = access
+            self._close_readers()
 
     def _keep(self, connection: apsw.Connection) -> None:
         try:

@@ -40,15 +40,21 @@ def make_empty_file(path: Path) -> None:
 def recognise(path: Path) -> None:
     """Raise unless the file is empty or, by its header, a ledger of a schema that is known here.
 
-    SQLite has no part in this: merely opening another program's file can move its log into it. Raises
-    ForeignFile, SchemaTooNew, StoreError for what is no plain file, OSError for what cannot be read.
+    Merely opening another program's file as a database can move its log into it, so only its first bytes are
+    read; by SQLite's own file layer, because closing a file beside it would end the locks that this process
+    may hold on it (POSIX, fcntl). Raises ForeignFile, SchemaTooNew, StoreError for what is no plain file,
+    apsw.Error or OSError for what cannot be read.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise StoreError(f"{path} is not a file.", hint="Move it away or choose another --root.")
-    with path.open("rb") as file:
-        header = file.read(_HEADER_BYTES)
-    if not header:
+    size = path.stat().st_size
+    if size == 0:
         return
+    file = apsw.VFSFile("unix", str(path), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    try:
+        header = file.xRead(min(size, _HEADER_BYTES), 0)
+    finally:
+        file.xClose()
     if not header.startswith(_MAGIC):
         raise _foreign(path, "is not a database")
     application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
