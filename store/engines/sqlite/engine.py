@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import Empty, Full, LifoQueue
 from typing import TypeVar
@@ -94,10 +94,18 @@ class SqliteEngine:
                     f"The store has schema {version} and must be upgraded, but it cannot be written.",
                     hint=READ_ONLY_HINT,
                 )
-            if self._path.stat().st_size <= CHECKED_AT_OPEN_BYTES:
-                found = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if found != ("ok",):
-                    raise StoreDamaged("The ledger's file is damaged.", hint=DAMAGED_HINT)
+        if self._path.stat().st_size <= CHECKED_AT_OPEN_BYTES:
+            self._check_pages()
+
+    def _check_pages(self) -> None:
+        """Raise StoreDamaged when the file's pages contradict each other.
+
+        On a connection of its own: on one that has read before, the full-text index is checked against what it
+        remembers of an earlier snapshot, and a ledger that another process writes looks damaged.
+        """
+        with closing(connect(self._path, self._access)) as connection:
+            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise StoreDamaged("The ledger's file is damaged.", hint=DAMAGED_HINT)
 
     def _start_writer(self, lock: FairLock) -> None:
         connection = connect(self._path, "write", self._durability)
@@ -151,10 +159,7 @@ class SqliteEngine:
                 head = snapshot.head()
                 entries = head.sequence if head else 0
                 memories = snapshot.totals(entries)[0]
-            with self._reader() as connection:
-                found = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if found != ("ok",):
-                    problem = StoreDamaged("The ledger's file is damaged.", hint=DAMAGED_HINT)
+            self._check_pages()
         except DeskbookError as fault:
             problem = fault
         except apsw.Error as fault:
