@@ -18,11 +18,12 @@ from typing import Any
 import apsw
 
 from .engines.sqlite import schema
-from .engines.sqlite.connection import connect
+from .engines.sqlite.connection import connect, reading_access
 from .engines.sqlite.snapshot import SqliteSnapshot
 from .entry import Entry
 from .errors import NotFound
 from .events import read_event
+from .paths import absent
 from .projection import Before, project
 from .rows import Delivery, Flag, Retrieval, Row, Session, Version
 
@@ -75,10 +76,10 @@ def verify(
 
     `progress` is told entries done and entries in all. Raises NotFound when there is no file.
     """
-    if not path.exists():
+    if absent(path):
         raise NotFound("There is no ledger to verify.", hint="Check --root, --strategy and --run.")
     try:
-        with closing(connect(path, "read")) as connection:
+        with closing(connect(path, reading_access(path))) as connection:
             connection.execute("BEGIN")
             return _Verification(connection, path, strategy, run, progress).report()
     except apsw.Error as fault:
