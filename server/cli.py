@@ -10,7 +10,7 @@ import typer
 from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
-from .commands import checking, demonstrating, reading, serving, setting_up
+from .commands import checking, demonstrating, reading, running, serving, setting_up
 from .commands.screen import plain
 
 app = typer.Typer(
@@ -46,9 +46,11 @@ for command in (
     checking.rebuild,
     reading.show,
     reading.log,
+    running.leaks,
     demonstrating.demo,
 ):
     app.command()(command)
+app.add_typer(running.runs)
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ behind a writer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ import anyio.to_thread
 from mcp_types import CallToolResult, TextContent
 
 from store import Book, Caller, Reply
-from store.errors import DeskbookError, InvalidInput, NotFound, PermissionDenied, StoreError
+from store.errors import ClockError, DeskbookError, InvalidInput, NotFound, PermissionDenied, StoreError
 
 from .arguments import Arguments, read_arguments
 from .calls import Call
@@ -88,10 +89,11 @@ class Dispatch:
             # Only here: a flush may wait for the write lock, which no reading may.
             self._refusals.flush()
         try:
-            caller, book = self._ready(call, name)
             given = read_arguments(tool.arguments, arguments)
             self._check_length(given)
-            return tool.handler(book, caller, given, self._limits)
+            own_time = tool.time_of(given) if tool.time_of else None
+            with self._ready(call, name, own_time) as (book, caller):
+                return tool.handler(book, caller, given, self._limits)
         except Exception as fault:
             if tool.changes:
                 self._note_failed(call, name, fault)
@@ -101,8 +103,8 @@ class Dispatch:
         if not allowed:
             self._note_denied(call, surface)
             raise _denied(call, surface)
-        caller, book = self._ready(call, surface)
-        return work(book, caller)
+        with self._ready(call, surface) as (book, caller):
+            return work(book, caller)
 
     def _serve_prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
         if not allowed:
@@ -110,7 +112,9 @@ class Dispatch:
             raise _denied(call, name)
         return work()
 
-    def _ready(self, call: Call, tool: str) -> tuple[Caller, Book]:
+    @contextmanager
+    def _ready(self, call: Call, tool: str, own_time: int | None = None) -> Iterator[tuple[Book, Caller]]:
+        """The call's ledger and caller; `own_time` is the time of a call that carries it as an argument."""
         labels = read_labels(call.meta, call.environ)
         clock = resolve_clock(call.identity, labels)
         caller = Caller(
@@ -119,10 +123,17 @@ class Dispatch:
             session_id=labels.session_id or call.session_id,
             tool=tool,
             model_call_id=labels.model_call_id,
-            now=clock.now_us,
+            now=clock.now_us if own_time is None else own_time,
             client=call.client,
         )
-        return caller, self._ledgers.book(call.identity.strategy, clock.run, clock.now_us)
+        try:
+            with self._ledgers.use(call.identity, clock.run, caller.now) as book:
+                yield book, caller
+        except ClockError as fault:
+            # The store knows only of a time; the client is told which of its labels that is.
+            if own_time is None and fault.field == "now":
+                fault.field = labels.now_from
+            raise
 
     def _check_length(self, given: Arguments) -> None:
         longest = self._limits.text_chars
@@ -142,9 +153,7 @@ class Dispatch:
         key = ("denied", call.identity.strategy, run, caller.agent, name)
         self._refusals.note(
             key,
-            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_denied(
-                caller, name, count
-            ),
+            partial(self._write_denied, call, caller, run),
         )
 
     def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
@@ -156,12 +165,20 @@ class Dispatch:
         key = ("failed", call.identity.strategy, run, caller.agent, name, code, field)
         self._refusals.note(
             key,
-            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_failed(
-                caller, name, code, field, count
-            ),
+            partial(self._write_failed, call, caller, run, code, field),
             # When the ledger itself takes no entries, the note would wait for what the call waited for.
             at_once=not isinstance(fault, StoreError),
         )
+
+    def _write_denied(self, call: Call, caller: Caller, run: str | None, count: int) -> None:
+        with self._ledgers.use(call.identity, run, caller.now) as book:
+            book.note_denied(caller, caller.tool or "", count)
+
+    def _write_failed(
+        self, call: Call, caller: Caller, run: str | None, code: str, field: str | None, count: int
+    ) -> None:
+        with self._ledgers.use(call.identity, run, caller.now) as book:
+            book.note_failed(caller, caller.tool or "", code, field, count)
 
     def _refused_caller(self, call: Call, tool: str) -> tuple[Caller, str | None]:
         """The caller and run a refusal is noted under, as far as the call's labels can be trusted."""

@@ -58,7 +58,10 @@ class CallLabels:
 
 @dataclass(frozen=True, slots=True)
 class CallClock:
-    """The run of a call and its time in microseconds since the epoch, UTC; both None for a live call."""
+    """The run of a call and its time in microseconds since the epoch, UTC; both None for a live call.
+
+    A simulated call without a time takes the one its run was advanced to; the store refuses it where there is none.
+    """
 
     run: str | None
     now_us: int | None
@@ -102,21 +105,15 @@ def read_labels(meta: Mapping[str, object] | None, environ: Mapping[str, str]) -
 def resolve_clock(identity: Identity, labels: CallLabels) -> CallClock:
     """Return the run and time of a call under the identity's mode (design, invariant 8).
 
-    Raises ClockError when a live identity is sent either, and when a simulated one has no run, another run
-    than the one fixed for it, or no time; InvalidInput for a time that cannot be read.
+    Raises ClockError when a live identity is sent either, and when a simulated one has no run or another run
+    than the one fixed for it; InvalidInput for a time that cannot be read.
     """
     if identity.mode == "live":
         _refuse_on_live(identity, labels)
         return CallClock(run=None, now_us=None)
     run = _run(identity, labels)
-    if labels.now is None:
-        raise ClockError(
-            f'Agent "{identity.agent}" lives in a simulated run, and the call brought no time.',
-            field="deskbook/now",
-            hint="The client program sends it with each call, such as 2026-03-02T14:30:00Z: `_meta` key "
-            "`deskbook/now`, or DESKBOOK_NOW in the environment of a process per call.",
-        )
-    return CallClock(run=run, now_us=parse_instant(labels.now, field=labels.now_from))
+    now = None if labels.now is None else parse_instant(labels.now, field=labels.now_from)
+    return CallClock(run=run, now_us=now)
 
 
 def _local(wanted: str | None) -> AgentSettings:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from store import Book
 from store.errors import NotFound, StoreClosed, StoreError, StoreVanished
 
 from . import __version__
+from .identity import Identity
 from .settings import Settings
 
 MOST_OPEN = 16
@@ -18,79 +22,101 @@ MOST_OPEN = 16
 _Key = tuple[str, str | None]
 
 
-class OpenLedgers:
-    """Opens each ledger once and shares it between calls; a failed opening is tried again by the next call.
+@dataclass(slots=True)
+class _Slot:
+    """One ledger's place: the opening that its calls share, and how many calls are using it."""
 
-    What was there once is never made anew: a root or ledger that vanished is StoreVanished.
+    key: _Key
+    opening: Future[Book] = field(default_factory=Future)
+    users: int = 0
+
+
+class OpenLedgers:
+    """Opens each ledger once and shares it between calls; opening one never holds up another.
+
+    A failed opening is tried again by the next call. What was there once is never made anew: a root or ledger
+    that vanished is StoreVanished. Of the ledgers that no call is using, those unused longest are closed beyond 16.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._books: OrderedDict[_Key, Book] = OrderedDict()
-        self._openings: dict[_Key, Future[Book]] = {}
+        self._slots: OrderedDict[_Key, _Slot] = OrderedDict()
         self._known: set[_Key] = set()
         self._root = _identity(settings.store.root)
         self._closed = False
         self._mutex = threading.Lock()
 
-    def book(self, strategy: str, run: str | None, now: int | None) -> Book:
-        """The open ledger of a strategy (live) or of one of its runs, which begins at `now` if it is new.
+    @contextmanager
+    def use(self, identity: Identity, run: str | None, now: int | None) -> Iterator[Book]:
+        """The live ledger of the identity's strategy, or one of its runs, which begins at `now` if it is new.
 
         `now` is the call's simulated time, None when it is live. Raises the StoreError that fits; calls that
         came while one of them was opening share its failure, so that they do not wait in a row.
         """
-        key = (strategy, run)
-        with self._mutex:
-            found = self._books.get(key)
-            if found is not None:
-                self._books.move_to_end(key)
-                return found
-            shared = self._openings.get(key)
-            opening = shared or self._openings.setdefault(key, Future())
-        if shared is None:
-            return self._open(key, now, opening)
-        fault = shared.exception()
-        if fault is None:
-            return shared.result()
-        if isinstance(fault, StoreError):
-            raise fault
-        return self.book(strategy, run, now)  # what was wrong was the other call's own
+        slot = self._claim(identity, run, now)
+        try:
+            yield slot.opening.result()
+        finally:
+            self._leave(slot)
 
     def close(self) -> None:
         """Finish what is queued in every ledger and close it; a ledger that opens later is closed at once."""
         with self._mutex:
             self._closed = True
-            books = list(self._books.values())
-            self._books.clear()
-        for book in books:
-            book.close()
+            opened = [slot for slot in self._slots.values() if slot.opening.done()]
+            self._slots.clear()
+        for slot in opened:
+            slot.opening.result().close()
 
-    def _open(self, key: _Key, now: int | None, opening: Future[Book]) -> Book:
+    def _claim(self, identity: Identity, run: str | None, now: int | None) -> _Slot:
+        key = (identity.strategy, run)
+        while True:
+            with self._mutex:
+                found = self._slots.get(key)
+                slot = found or self._slots.setdefault(key, _Slot(key))
+                self._slots.move_to_end(key)
+                slot.users += 1
+            if found is None:
+                self._open(slot, identity, now)
+                return slot
+            fault = slot.opening.exception()
+            if fault is None:
+                return slot
+            if isinstance(fault, StoreError):
+                raise fault
+            # What was wrong was the other call's own, such as its time: this call tries for itself.
+
+    def _leave(self, slot: _Slot) -> None:
+        with self._mutex:
+            slot.users -= 1
+            surplus = len(self._slots) - MOST_OPEN
+            idle = [other for other in self._slots.values() if other.users == 0][: max(0, surplus)]
+            for other in idle:
+                del self._slots[other.key]
+        for other in idle:
+            other.opening.result().close()
+
+    def _open(self, slot: _Slot, identity: Identity, now: int | None) -> None:
         try:
-            book = self._open_file(key, now)
+            book = self._open_file(slot.key, identity, now)
+            self._keep(slot.key, book)
         except BaseException as fault:
             with self._mutex:
-                del self._openings[key]
-            opening.set_exception(fault)
+                self._slots.pop(slot.key, None)
+            slot.opening.set_exception(fault)
             raise
+        slot.opening.set_result(book)
+
+    def _keep(self, key: _Key, book: Book) -> None:
         with self._mutex:
-            del self._openings[key]
             self._known.add(key)
             self._root = self._root or _identity(self._settings.store.root)
-            self._books[key] = book
-            late = self._books.pop(key) if self._closed else None
-            spare = self._books.popitem(last=False)[1] if len(self._books) > MOST_OPEN else None
-        if spare is not None:
-            spare.close()
-        if late is not None:
-            late.close()
-            closed = StoreClosed("The server is ending; nothing was stored.", hint="Start the server again.")
-            opening.set_exception(closed)
-            raise closed
-        opening.set_result(book)
-        return book
+            late = self._closed
+        if late:
+            book.close()
+            raise StoreClosed("The server is ending; nothing was stored.", hint="Start the server again.")
 
-    def _open_file(self, key: _Key, now: int | None) -> Book:
+    def _open_file(self, key: _Key, identity: Identity, now: int | None) -> Book:
         strategy, run = key
         store = self._settings.store
         if self._root is not None and _identity(store.root) != self._root:
@@ -102,6 +128,7 @@ class OpenLedgers:
                 run,
                 create=key not in self._known,
                 begins=now,
+                inherit=None if run is None else identity.inherit,
                 durability=store.durability,
                 zone=self._settings.clock.zone,
                 product=f"deskbook {__version__}",

@@ -177,9 +177,13 @@ TOOL_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "get_memory_state": Action.STATE,
         "resolve_memory": Action.RESOLVE,
         "flag_memory": Action.FLAG,
+        "advance_clock": Action.ADVANCE_CLOCK,
     }
 )
 """The action each tool needs; a tool that is not here is allowed to nobody."""
+
+SIMULATED_ONLY: Final = frozenset({Action.ADVANCE_CLOCK})
+"""What exists only where the clock is simulated."""
 
 RESOURCE_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
@@ -202,6 +206,10 @@ class Caller(Protocol):
     @property
     def profile(self) -> Profile:
         """The caller's resolved profile."""
+
+    @property
+    def mode(self) -> str:
+        """Whether the caller's clock is "live" or "simulated"."""
 
     @property
     def read_only(self) -> bool:
@@ -231,6 +239,8 @@ class ProfileRules(Protocol):
 def permits(caller: Caller, action: Action | None) -> bool:
     """Say whether the caller may take the action; None (a name nobody mapped) is denied."""
     if action is None or action not in caller.profile.actions:
+        return False
+    if action in SIMULATED_ONLY and caller.mode != "simulated":
         return False
     return action in READING or not caller.read_only
 

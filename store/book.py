@@ -6,11 +6,11 @@ durable; searches once they are recorded. Safe to use from many threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any
 
 from .caller import Caller
 from .clock import Clock, WallClock
@@ -18,35 +18,40 @@ from .commands import Command
 from .engines.base import Engine, EngineStatus, Snapshot, Transaction
 from .engines.sqlite import SqliteEngine
 from .entry import Entry
-from .errors import IdempotencyConflict, InvalidInput, NotFound, NotRecorded, StoreError
-from .events import CallFailed, Delivered, Denied, Genesis, Selected
+from .errors import ConfigError, InvalidInput, NotFound, NotRecorded, StoreError
+from .events import CallFailed, ClockAdvanced, Delivered, Denied, Genesis
+from .idempotency import check_same, keyed
 from .ids import RETRIEVAL, new_id
+from .inheritance import Inherit, Inheritance, check_inherit, pin_of
 from .inputs import identifier
-from .ledger import Draft, Ledger, arguments_hash, event_of, projected
+from .ledger import Draft, Ledger, event_of, projected
 from .limits import QUERY_CHARS, SEARCH_LIMIT
-from .memories import Moment, plan
+from .memories import plan
 from .paths import absent, ledger_path, make_folders, refuse_links
 from .projection import shown_text
-from .render import NOTICE, Renderer, as_text
+from .render import Renderer, as_text
 from .replies import Reply, SearchRequest, Written
 from .rows import EntryFilter, Filter, Head
 from .search import cursor
-from .search.recall import Found, Question, recall
-from .showing import show_memory
+from .search.recall import Question, recall, selected
+from .showing import show_hits, show_memory
 from .state import build_state
+from .view import Layer, View
 
 WRITE_SECONDS = 10.0
 SEARCH_SECONDS = 2.0
 DELIVERY_SECONDS = 0.15
-_CONCISE_CHARS = 280
 
 
 class Book:
     """One ledger, open."""
 
-    def __init__(self, engine: Engine, ledger: Ledger, renderer: Renderer, genesis: Genesis) -> None:
+    def __init__(
+        self, engine: Engine, ledger: Ledger, inheritance: Inheritance, renderer: Renderer, genesis: Genesis
+    ) -> None:
         self._engine = engine
         self._ledger = ledger
+        self._inheritance = inheritance
         self._renderer = renderer
         self.genesis = genesis
 
@@ -59,6 +64,7 @@ class Book:
         *,
         create: bool = True,
         begins: int | None = None,
+        inherit: Inherit | None = None,
         durability: str = "full",
         clock: Clock | None = None,
         zone: tzinfo | None = None,
@@ -66,8 +72,9 @@ class Book:
     ) -> Book:
         """Open the ledger of a strategy (live) or of one of its runs, making it unless `create` is false.
 
-        A run that is made begins at `begins`, microseconds since the epoch, UTC. Raises NotFound when the ledger
-        is absent and not to be made, else the StoreError that says why it cannot serve.
+        A run that is made begins at `begins`, microseconds since the epoch, UTC, and inherits what `inherit`
+        says; for one that stands, `inherit` must agree with its genesis (None agrees with any). Raises NotFound
+        when the ledger is absent and not to be made, else the error that says why it cannot serve.
         """
         path = ledger_path(root, strategy, run)
         refuse_links(root, path)
@@ -77,19 +84,23 @@ class Book:
             path, projected, durability="normal" if durability == "normal" else "full", create=create
         )
         ledger = Ledger(clock or WallClock(), strategy, run)
+        inheritance = Inheritance()
         try:
             with engine.read() as snapshot:
                 begun = snapshot.head() is not None
             if not begun:
+                pin = pin_of(root, strategy) if run is not None and inherit == "live" else None
                 engine.write(
-                    lambda transaction: ledger.begin(transaction, product, begins), timeout=WRITE_SECONDS
+                    lambda transaction: ledger.begin(transaction, product, begins, pin), timeout=WRITE_SECONDS
                 )
             with engine.read() as snapshot:
                 genesis = ledger.check(snapshot)
+            check_inherit(genesis, inherit)
+            inheritance = Inheritance.of(root, strategy, genesis)
         except BaseException:
             engine.close()
             raise
-        return cls(engine, ledger, Renderer(None if str(zone) == "UTC" else zone), genesis)
+        return cls(engine, ledger, inheritance, Renderer(None if str(zone) == "UTC" else zone), genesis)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.
@@ -102,16 +113,33 @@ class Book:
 
         def job(transaction: Transaction) -> Written:
             head = _head(transaction)
-            at = self._ledger.instant(head, caller)
+            at = self._ledger.instant(transaction, head, caller)
             if key is not None and (first := transaction.replay(caller.agent, caller.tool or "", key)):
-                _check_same(first, command)
+                check_same(first, command)
                 return _written(transaction, first)
-            planned = plan(command, transaction, caller, Moment(head.sequence, at))
+            with self._view(transaction, head.sequence, at) as view:
+                planned = plan(command, transaction, caller, view)
             if planned.standing is not None:
                 return _written(transaction, planned.standing)
             first_draft, *more = planned.drafts
-            entries = self._ledger.append(transaction, caller, [_keyed(first_draft, command, key), *more])
+            entries = self._ledger.append(transaction, caller, [keyed(first_draft, command, key), *more])
             return _written(transaction, entries[0])
+
+        return self._engine.write(job, timeout=WRITE_SECONDS)
+
+    def advance_clock(self, caller: Caller, now: int) -> Written:
+        """Move a run's clock to `now`, microseconds since the epoch, UTC; the calls after it need no time.
+
+        Raises ClockError on a live ledger and for a time before the run's last entry.
+        """
+
+        def job(transaction: Transaction) -> Written:
+            event = ClockAdvanced(previous=_head(transaction).latest_effective_at)
+            draft = Draft(event, "ledger", "clock")
+            entry = self._ledger.append(transaction, replace(caller, now=now), [draft])[0]
+            return Written(
+                "clock", "clock", "advanced", 1, entry.sequence, entry.event_id, entry.effective_at
+            )
 
         return self._engine.write(job, timeout=WRITE_SECONDS)
 
@@ -143,8 +171,9 @@ class Book:
             start = cursor.Place(cut, at, 0)
             place = self._onward(start, request.cursor, request.query, request.conditions)
             question = Question(request.query, request.conditions, request.limit, place.offset)
-            found = recall(snapshot, question, place.cut, place.at)
-        reply, given = self._answer(request, place, found, retrieval_id)
+            with self._view(snapshot, place.cut, place.at) as view:
+                found = recall(view, question)
+        reply, given = show_hits(self._renderer, request, place, found, retrieval_id)
         event = found.record(question, request.as_of, given, reply.text)
         draft = Draft(event, "retrieval", retrieval_id, retrieval_id=retrieval_id)
         self._record_search(caller, draft)
@@ -169,7 +198,8 @@ class Book:
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
             place = self._onward(cursor.Place(cut, at, 0), cursor_text, name, Filter())
-            version = snapshot.version(name, place.cut)
+            with self._view(snapshot, place.cut, place.at) as view:
+                version, history = view.version(name), view.history(name)
             if version is None or kind not in (None, version.kind):
                 raise NotFound(
                     f"memory_id names no {kind or 'memory'} of this ledger"
@@ -177,11 +207,15 @@ class Book:
                     field="memory_id",
                     hint="Find the id with search_memory.",
                 )
-            history = snapshot.history(name, place.cut)
         spare = len(',"recorded":false')
         body = show_memory(self._renderer, version, history, place, reply_chars - spare)
-        shown = (Selected(id=version.memory_id, version=version.version),)
-        delivered = Delivered(surface="memory", as_of=as_of, cut=place.cut, shown=shown)
+        delivered = Delivered(
+            surface="memory",
+            as_of=as_of,
+            cut=view.cut,
+            inherited_cut=view.inherited_cut,
+            shown=(selected(version),),
+        )
         body["recorded"] = self._record_delivery(caller, name, delivered)
         return Reply(body, as_text(body))
 
@@ -190,17 +224,13 @@ class Book:
         spare = len(',"recorded":false')
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
-            state = build_state(
-                snapshot,
-                self._renderer,
-                caller,
-                self._ledger.strategy,
-                self._ledger.run,
-                cut,
-                at,
-                state_chars - spare,
-            )
-        delivered = Delivered(surface="state", as_of=as_of, cut=cut, shown=state.shown)
+            with self._view(snapshot, cut, at) as view:
+                state = build_state(
+                    view, self._renderer, caller, self._ledger.strategy, self._ledger.run, state_chars - spare
+                )
+        delivered = Delivered(
+            surface="state", as_of=as_of, cut=view.cut, inherited_cut=view.inherited_cut, shown=state.shown
+        )
         body = state.body | {"recorded": self._record_delivery(caller, "state", delivered)}
         return Reply(body, as_text(body))
 
@@ -212,18 +242,23 @@ class Book:
         """Record changing calls that failed."""
         self._note(caller, Draft(CallFailed(tool=tool, code=code, field=field, count=count), "call", tool))
 
-    def log(self, conditions: EntryFilter) -> list[Entry]:
-        """Entries that meet the conditions, in order of sequence."""
+    def log(self, conditions: EntryFilter, as_of: int | None = None) -> list[Entry]:
+        """Entries that meet the conditions, in order of sequence, as the ledger stood at `as_of`."""
         with self._engine.read() as snapshot:
-            return list(snapshot.entries(conditions))
+            cut = _cut(snapshot, as_of)
+            last = cut if conditions.until_sequence is None else min(cut, conditions.until_sequence)
+            return list(snapshot.entries(replace(conditions, until_sequence=last)))
 
-    def show(self, name: str) -> list[Entry]:
-        """All entries about a memory, retrieval, session or event id; raises NotFound when there is none."""
+    def show(self, name: str, as_of: int | None = None) -> list[Entry]:
+        """All entries about a memory, retrieval, session or event id, as the ledger stood at `as_of`.
+
+        Raises NotFound when there is none.
+        """
         with self._engine.read() as snapshot:
-            head = snapshot.head()
-            found = snapshot.history(name, head.sequence if head else 0)
+            cut = _cut(snapshot, as_of)
+            found = snapshot.history(name, cut)
             single = snapshot.entry_of_event(name)
-        if single is not None and not found:
+        if single is not None and single.sequence <= cut and not found:
             found = [single]
         if not found:
             raise NotFound(
@@ -240,6 +275,18 @@ class Book:
         """Drop every projection and write it anew from the ledger; `progress` is told sequences."""
         self._engine.rebuild(progress)
 
+    def write_as_of(self, as_of: int, target: Path) -> int:
+        """Write the ledger as it stood at `as_of` into a new file, projections rebuilt; gives its entries.
+
+        Raises ConfigError when the target exists. The ledger itself stays as it is.
+        """
+        if target.exists():
+            raise ConfigError(f"{target} exists.", field="--to", hint="Name a file that does not exist yet.")
+        with self._engine.read() as snapshot:
+            cut = snapshot.cut_at(as_of)
+        self._engine.copy_until(cut, target)
+        return cut
+
     def status(self) -> EngineStatus:
         """How the store stands."""
         return self._engine.status()
@@ -247,11 +294,18 @@ class Book:
     def close(self) -> None:
         """Finish what is queued and let go of the files."""
         self._engine.close()
+        self._inheritance.close()
+
+    @contextmanager
+    def _view(self, snapshot: Snapshot, cut: int, at: int) -> Iterator[View]:
+        """What a call sees at a cut of this ledger and an instant, what it inherits included."""
+        with self._inheritance.layers(at) as inherited:
+            yield View((Layer(snapshot, cut), *inherited), at)
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
         """Cut and instant of a reading: the call's own time, or `as_of` when that is earlier."""
         head = _head(snapshot)
-        now = self._ledger.instant(head, caller)
+        now = self._ledger.instant(snapshot, head, caller)
         if as_of is None or as_of >= now:
             return head.sequence, now
         return snapshot.cut_at(as_of), as_of
@@ -264,38 +318,6 @@ class Book:
             return start
         place = cursor.decode(cursor_text, query, conditions)
         return cursor.Place(min(place.cut, start.cut), min(place.at, start.at), place.offset)
-
-    def _answer(
-        self, request: SearchRequest, place: cursor.Place, found: Found, retrieval_id: str
-    ) -> tuple[Reply, int]:
-        """The reply with as many hits as fit, and how many those are."""
-        longest = max(200, request.reply_chars // 4) if request.detailed else _CONCISE_CHARS
-        hits = []
-        for hit in found.hits:
-            if request.detailed:
-                shown = self._renderer.detailed(hit.version, place.at, longest)
-                shown["provenance"] = {"rank": hit.rank, "lexical_score": hit.score and round(hit.score, 4)}
-            else:
-                shown = self._renderer.concise(hit.version, place.at, longest)
-            hits.append(shown)
-        while True:
-            end = place.offset + len(hits)
-            more = end < found.total and bool(hits)
-            onward = cursor.encode(cursor.Place(place.cut, place.at, end), request.query, request.conditions)
-            body: dict[str, Any] = {
-                "notice": NOTICE,
-                "retrieval_id": retrieval_id,
-                "total": found.total,
-                "truncated": more,
-                "cursor": onward if more else None,
-                "hits": hits,
-            }
-            if not found.total:
-                body["message"] = "Nothing relevant is recorded. Do not invent a memory."
-            text = as_text(body)
-            if len(text) <= request.reply_chars or len(hits) <= 1:
-                return Reply(body, text), len(hits)
-            hits.pop()
 
     def _record_search(self, caller: Caller, draft: Draft) -> None:
         try:
@@ -344,17 +366,9 @@ def _head(snapshot: Snapshot) -> Head:
     return head
 
 
-def _keyed(draft: Draft, command: Command, key: str | None) -> Draft:
-    return replace(draft, arguments=command.arguments(), idempotency_key=key)
-
-
-def _check_same(first: Entry, command: Command) -> None:
-    if arguments_hash(first.content_salt, command.arguments()) != first.arguments_sha256:
-        raise IdempotencyConflict(
-            f"The idempotency_key was used at sequence {first.sequence} with other arguments.",
-            field="idempotency_key",
-            hint="Use a new key for a new call.",
-        )
+def _cut(snapshot: Snapshot, as_of: int | None) -> int:
+    head = _head(snapshot)
+    return head.sequence if as_of is None else snapshot.cut_at(as_of)
 
 
 def _written(transaction: Transaction, entry: Entry) -> Written:

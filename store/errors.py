@@ -10,6 +10,7 @@ DeskbookError
 │   ├── VersionConflict     expected_version is not the current version
 │   ├── IllegalTransition   the lifecycle does not lead from this status to that one
 │   ├── AlreadyClosed       a closed thesis cannot change
+│   ├── Inherited           a run cannot change what it inherits from the live ledger
 │   └── IdempotencyConflict the key was used before with other arguments
 ├── StoreError              the ledger's file cannot serve
 │   ├── StoreBusy           another writer held the ledger for too long
@@ -103,6 +104,12 @@ class AlreadyClosed(Conflict):
     """The thesis is closed and takes no further change."""
 
     code = "already_closed"
+
+
+class Inherited(Conflict):
+    """The memory belongs to the live ledger, which a run reads and never changes."""
+
+    code = "inherited"
 
 
 class IdempotencyConflict(Conflict):

@@ -169,17 +169,19 @@ class Candidate(BaseModel):
 
     id: str
     version: int
+    source: Literal["live"] | None = None
     lexical_rank: int | None = None
     lexical_score: str | None = None
 
 
 class Selected(BaseModel):
-    """One memory that was handed over, in which version."""
+    """One memory that was handed over, in which version; `source` says that a run inherits it from live."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     version: int
+    source: Literal["live"] | None = None
 
 
 class Retrieved(Event):
@@ -191,6 +193,7 @@ class Retrieved(Event):
     filters: dict[str, Any]
     as_of: int | None = None
     cut: int
+    inherited_cut: int | None = None
     total: int
     candidates: tuple[Candidate, ...]
     selected: tuple[Selected, ...]
@@ -204,6 +207,7 @@ class Delivered(Event):
     surface: Literal["state", "memory"]
     as_of: int | None = None
     cut: int
+    inherited_cut: int | None = None
     shown: tuple[Selected, ...]
 
 
@@ -233,6 +237,13 @@ class ClockAnomaly(Event):
     observed: int
 
 
+class ClockAdvanced(Event):
+    """A harness moved the run's clock on; the new time is the entry's own."""
+
+    type: Literal["clock.advanced"] = "clock.advanced"
+    previous: int
+
+
 AnyEvent = Annotated[
     Genesis
     | SessionStarted
@@ -250,7 +261,8 @@ AnyEvent = Annotated[
     | Delivered
     | Denied
     | CallFailed
-    | ClockAnomaly,
+    | ClockAnomaly
+    | ClockAdvanced,
     Field(discriminator="type"),
 ]
 

@@ -27,6 +27,15 @@ _SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """A ledger's head at one moment: which store, how many entries, and the chain hash (hex) of the last."""
+
+    store_id: str | None
+    sequence: int
+    chain_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An entry before it has its place: the event and what it is about."""
 
@@ -48,10 +57,13 @@ class Ledger:
         self.strategy = strategy
         self.run = run
 
-    def begin(self, transaction: Transaction, product: str, begins: int | None) -> None:
+    def begin(
+        self, transaction: Transaction, product: str, begins: int | None, inherited: Pin | None = None
+    ) -> None:
         """Write the genesis entry unless the ledger has one, and check whose ledger it is.
 
-        A run's clock begins at `begins`, the simulated time of the call that makes it.
+        A run's clock begins at `begins`, the simulated time of the call that makes it. `inherited` is where the
+        live ledger stands whose entries up to there the run may see.
         """
         if transaction.head() is None:
             event = Genesis(
@@ -59,6 +71,10 @@ class Ledger:
                 strategy=self.strategy,
                 run=self.run,
                 mode="live" if self.run is None else "simulated",
+                inherit="none" if inherited is None else "live",
+                live_store_id=inherited.store_id if inherited else None,
+                live_sequence=inherited.sequence if inherited else None,
+                live_chain_sha256=inherited.chain_sha256 if inherited else None,
                 product=product,
             )
             caller = Caller(agent=SYSTEM, profile=SYSTEM, session_id="")
@@ -86,10 +102,11 @@ class Ledger:
             )
         return genesis
 
-    def instant(self, head: Head, caller: Caller) -> int:
-        """The effective time of a call: the run's simulated time, or the wall clock as read.
+    def instant(self, snapshot: Snapshot, head: Head, caller: Caller) -> int:
+        """The effective time of a call: the wall clock as read or, in a run, the simulated time.
 
-        Raises ClockError when the two kinds are mixed up, or when a run's time runs backwards.
+        A run's call brings its time, or takes the one that `clock.advanced` set. Raises ClockError when the two
+        kinds of ledger are mixed up, when a run has no time, or when its time runs backwards.
         """
         if self.run is None:
             if caller.now is not None:
@@ -99,20 +116,23 @@ class Ledger:
                     hint="Leave out deskbook/now, or start the server with [clock] mode = 'simulated'.",
                 )
             return self._clock.now()
-        if caller.now is None:
+        now = snapshot.advanced_clock() if caller.now is None else caller.now
+        if now is None:
             raise ClockError(
                 "A call in a run needs its simulated time.",
                 field="now",
-                hint="The client sends _meta deskbook/now or DESKBOOK_NOW, say 2026-03-02T21:00:00Z.",
+                hint="The client program sends _meta deskbook/now or DESKBOOK_NOW, say 2026-03-02T21:00:00Z, "
+                "or a harness moves the run's clock with advance_clock.",
             )
-        if caller.now < head.latest_effective_at:
+        if now < head.latest_effective_at:
+            own = "The call's time" if caller.now is not None else "The run's advanced clock"
             raise ClockError(
-                f"The call's time {format_instant(caller.now)} lies before the run's last entry at"
+                f"{own} {format_instant(now)} lies before the run's last entry at"
                 f" {format_instant(head.latest_effective_at)}.",
                 field="now",
                 hint="A run's clock never goes back; to look back, use as_of.",
             )
-        return caller.now
+        return now
 
     def at_least(self, head: Head, caller: Caller) -> Caller:
         """The caller with a time the ledger takes, for noting a call whose own time was the fault."""
@@ -125,7 +145,7 @@ class Ledger:
         head = transaction.head()
         if head is None:
             raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
-        effective = self.instant(head, caller)
+        effective = self.instant(transaction, head, caller)
         head = self._note_anomaly(transaction, head, caller, effective)
         if not transaction.has_session(caller.session_id, caller.agent):
             started = SessionStarted(

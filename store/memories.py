@@ -30,6 +30,7 @@ from .entry import Entry
 from .errors import (
     AlreadyClosed,
     IllegalTransition,
+    Inherited,
     InvalidInput,
     NotFound,
     PermissionDenied,
@@ -55,16 +56,9 @@ from .lifecycle import DECISION, LESSON, MEMORY, PROPOSAL, RESOLUTIONS, RISK_NOT
 from .limits import NOTE_CHARS, SHORT_TEXT_CHARS
 from .rows import Filter, Version
 from .symbols import normalise_symbol
+from .view import View
 
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Where the ledger stands while a command is planned: its last sequence and the call's effective time."""
-
-    cut: int
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class Plan:
 
 
 @singledispatch
-def plan(command: Command, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def plan(command: Command, transaction: Transaction, caller: Caller, view: View) -> Plan:
     """The entries a command leads to.
 
     Raises the InvalidInput, NotFound, Conflict or PermissionDenied that fits.
@@ -85,8 +79,8 @@ def plan(command: Command, transaction: Transaction, caller: Caller, moment: Mom
 
 
 @plan.register
-def _(command: Remember, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    if command.expires_at is not None and command.expires_at <= moment.at:
+def _(command: Remember, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    if command.expires_at is not None and command.expires_at <= view.at:
         raise InvalidInput("expires_at lies in the past.", field="expires_at", hint="Give a later time.")
     event = MemoryRecorded(
         text=required_text(command.text),
@@ -99,7 +93,7 @@ def _(command: Remember, transaction: Transaction, caller: Caller, moment: Momen
     draft = _new(MEMORY, event, command.symbol)
     if command.supersedes is None:
         return Plan((draft,))
-    old = _own(transaction, caller, command.supersedes, moment, field="supersedes")
+    old = _own(view, caller, command.supersedes, field="supersedes")
     if old.kind != MEMORY:
         raise IllegalTransition(
             f"{old.memory_id} is a {old.kind}; only a note can be superseded by a note.",
@@ -112,7 +106,7 @@ def _(command: Remember, transaction: Transaction, caller: Caller, moment: Momen
 
 
 @plan.register
-def _(command: Propose, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def _(command: Propose, transaction: Transaction, caller: Caller, view: View) -> Plan:
     event = ProposalRecorded(
         text=required_text(command.text),
         action=_one_of(command.action, ACTIONS, field="action"),
@@ -122,18 +116,18 @@ def _(command: Propose, transaction: Transaction, caller: Caller, moment: Moment
 
 
 @plan.register
-def _(command: NoteRisk, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def _(command: NoteRisk, transaction: Transaction, caller: Caller, view: View) -> Plan:
     event = RiskNoteRecorded(text=required_text(command.text), **_common(command.tags, command.symbol))
     return Plan((_new(RISK_NOTE, event, command.symbol),))
 
 
 @plan.register
-def _(command: Decide, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def _(command: Decide, transaction: Transaction, caller: Caller, view: View) -> Plan:
     action = _one_of(command.action, ACTIONS, field="action")
     if action is None:
         raise InvalidInput("action is missing.", field="action", hint=f"One of {', '.join(ACTIONS)}.")
     if command.thesis_id is not None:
-        _thesis(transaction, command.thesis_id, moment)
+        _thesis(view, command.thesis_id)
     if command.retrieval_id is not None and transaction.retrieval(command.retrieval_id) is None:
         raise NotFound(
             "retrieval_id names no search of this ledger.",
@@ -151,7 +145,7 @@ def _(command: Decide, transaction: Transaction, caller: Caller, moment: Moment)
 
 
 @plan.register
-def _(command: ProposeLesson, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def _(command: ProposeLesson, transaction: Transaction, caller: Caller, view: View) -> Plan:
     event = LessonRecorded(
         text=required_text(command.text),
         outcome=json_value(command.outcome, field="outcome"),
@@ -161,17 +155,11 @@ def _(command: ProposeLesson, transaction: Transaction, caller: Caller, moment: 
 
 
 @plan.register
-def _(command: OpenThesis, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
+def _(command: OpenThesis, transaction: Transaction, caller: Caller, view: View) -> Plan:
     symbol = normalise_symbol(command.symbol)
     notices: tuple[str, ...] = ()
     if symbol is not None:
-        standing = transaction.versions(
-            Filter(kind=THESIS, status="open", symbol=symbol),
-            moment.cut,
-            moment.at,
-            limit=_SHOWN,
-            before=None,
-        )
+        standing = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=_SHOWN)
         notices = tuple(
             f"{symbol} already has the open thesis {other.memory_id}"
             f" ({other.details.get('direction', 'no direction')}, by {other.agent})."
@@ -188,8 +176,9 @@ def _(command: OpenThesis, transaction: Transaction, caller: Caller, moment: Mom
 
 
 @plan.register
-def _(command: UpdateThesis, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    thesis = _thesis(transaction, command.thesis_id, moment)
+def _(command: UpdateThesis, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    thesis = _thesis(view, command.thesis_id)
+    _refuse_inherited(thesis, field="thesis_id")
     _refuse_closed(thesis)
     _check_version(thesis, command.expected_version)
     tags = None if command.tags is None else tag_list(command.tags)
@@ -207,8 +196,9 @@ def _(command: UpdateThesis, transaction: Transaction, caller: Caller, moment: M
 
 
 @plan.register
-def _(command: CloseThesis, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    thesis = _thesis(transaction, command.thesis_id, moment)
+def _(command: CloseThesis, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    thesis = _thesis(view, command.thesis_id)
+    _refuse_inherited(thesis, field="thesis_id")
     outcome = {
         "result": short_text(command.result, field="result", longest=SHORT_TEXT_CHARS),
         "pnl": decimal_text(command.pnl, field="pnl"),
@@ -226,8 +216,8 @@ def _(command: CloseThesis, transaction: Transaction, caller: Caller, moment: Mo
 
 
 @plan.register
-def _(command: ResolveMemory, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    memory = _own(transaction, caller, command.memory_id, moment, field="memory_id")
+def _(command: ResolveMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    memory = _own(view, caller, command.memory_id, field="memory_id")
     allowed = RESOLUTIONS.get(memory.kind)
     if allowed is None or command.status != allowed:
         step = {THESIS: "Use close_thesis.", DECISION: "A decision stands; record a new one."}.get(
@@ -245,10 +235,11 @@ def _(command: ResolveMemory, transaction: Transaction, caller: Caller, moment: 
 
 
 @plan.register
-def _(command: FlagMemory, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    memory = _existing(transaction, command.memory_id, moment, field="memory_id")
+def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    memory = _existing(view, command.memory_id, field="memory_id")
+    _refuse_inherited(memory, field="memory_id")
     if command.other_id is not None:
-        other = _existing(transaction, command.other_id, moment, field="other_id")
+        other = _existing(view, command.other_id, field="other_id")
         if other.memory_id == memory.memory_id:
             raise InvalidInput(
                 "other_id names the same memory.", field="other_id", hint="Name the memory it conflicts with."
@@ -303,8 +294,8 @@ def _one_of(value: str | None, allowed: tuple[str, ...], *, field: str) -> str |
     return plain
 
 
-def _existing(transaction: Transaction, memory_id: str, moment: Moment, *, field: str) -> Version:
-    found = transaction.version(identifier(memory_id, field=field), moment.cut)
+def _existing(view: View, memory_id: str, *, field: str) -> Version:
+    found = view.version(identifier(memory_id, field=field))
     if found is None:
         raise NotFound(
             f"{field} names no memory of this ledger.", field=field, hint="Find the id with search_memory."
@@ -312,8 +303,9 @@ def _existing(transaction: Transaction, memory_id: str, moment: Moment, *, field
     return found
 
 
-def _own(transaction: Transaction, caller: Caller, memory_id: str, moment: Moment, *, field: str) -> Version:
-    found = _existing(transaction, memory_id, moment, field=field)
+def _own(view: View, caller: Caller, memory_id: str, *, field: str) -> Version:
+    found = _existing(view, memory_id, field=field)
+    _refuse_inherited(found, field=field)
     if found.agent != caller.agent:
         raise PermissionDenied(
             f"{found.memory_id} was written by {found.agent}; only its author may end it.",
@@ -323,13 +315,11 @@ def _own(transaction: Transaction, caller: Caller, memory_id: str, moment: Momen
     return found
 
 
-def _thesis(transaction: Transaction, thesis_id: str, moment: Moment) -> Version:
-    found = transaction.version(identifier(thesis_id, field="thesis_id"), moment.cut)
+def _thesis(view: View, thesis_id: str) -> Version:
+    found = view.version(identifier(thesis_id, field="thesis_id"))
     if found is not None and found.kind == THESIS:
         return found
-    standing = transaction.versions(
-        Filter(kind=THESIS, status="open"), moment.cut, moment.at, limit=_SHOWN, before=None
-    )
+    standing = view.versions(Filter(kind=THESIS, status="open"), limit=_SHOWN)
     named = ", ".join(f"{thesis.memory_id} ({thesis.symbol or 'no symbol'})" for thesis in standing)
     what = (
         f"thesis_id names a {found.kind}, not a thesis."
@@ -341,6 +331,15 @@ def _thesis(transaction: Transaction, thesis_id: str, moment: Moment) -> Version
         field="thesis_id",
         hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
     )
+
+
+def _refuse_inherited(memory: Version, *, field: str) -> None:
+    if memory.source is not None:
+        raise Inherited(
+            f"{memory.memory_id} belongs to the {memory.source} ledger, which a run can read but never change.",
+            field=field,
+            hint="Write a memory of the run's own that names it.",
+        )
 
 
 def _refuse_closed(thesis: Version) -> None:

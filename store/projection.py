@@ -163,7 +163,7 @@ def _(event: Retrieved, entry: Entry, before: Before) -> list[Row]:
             cut=event.cut,
             total=event.total,
             candidates=canonical([item.model_dump(exclude_none=True) for item in event.candidates]).decode(),
-            selected=canonical([item.model_dump() for item in event.selected]).decode(),
+            selected=canonical([item.model_dump(exclude_none=True) for item in event.selected]).decode(),
         )
     ]
 
@@ -191,7 +191,7 @@ def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
 
 def shown_text(event: Delivered) -> str:
     """What a delivery showed, in one comparable text."""
-    return canonical([item.model_dump() for item in event.shown]).decode()
+    return canonical([item.model_dump(exclude_none=True) for item in event.shown]).decode()
 
 
 def _existing(entry: Entry, before: Before) -> Version:

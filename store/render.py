@@ -65,6 +65,8 @@ class Renderer:
             "effective_at": self.time(version.effective_at),
             "age": format_age(at - version.effective_at),
         }
+        if version.source is not None:
+            shown["source"] = version.source
         if len(version.text) > longest:
             shown["text_truncated"] = True
         if version.stale_at is not None and version.stale_at <= at:

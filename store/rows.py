@@ -48,6 +48,8 @@ class Version:
     expires_at: int | None
     terms: int
     """Length of the indexed text in terms."""
+    source: str | None = None
+    """The ledger a run inherits the memory from; never stored."""
 
 
 @dataclass(frozen=True, slots=True)

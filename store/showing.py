@@ -1,4 +1,4 @@
-"""One memory whole: its text in pages where it is long, its details, and its history."""
+"""What readings answer: a page of hits, or one memory whole, each within the reply's cap."""
 
 from __future__ import annotations
 
@@ -6,11 +6,49 @@ from typing import Any
 
 from .entry import Entry
 from .render import NOTICE, Renderer, as_text
+from .replies import Reply, SearchRequest
 from .rows import Filter, Version
 from .search import cursor
+from .search.recall import Found, Hit
 
 HISTORY_SHOWN = 50
 SHOWN = "memory.delivered"
+_CONCISE_CHARS = 280
+NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
+
+
+def show_hits(
+    renderer: Renderer, request: SearchRequest, place: cursor.Place, found: Found, retrieval_id: str
+) -> tuple[Reply, int]:
+    """The reply with as many hits as fit, and how many those are; its cursor leads to the next ones."""
+    hits = [_hit(renderer, request, hit, place.at) for hit in found.hits]
+    while True:
+        end = place.offset + len(hits)
+        more = bool(hits) and end < found.total
+        onward = cursor.encode(cursor.Place(place.cut, place.at, end), request.query, request.conditions)
+        body: dict[str, Any] = {
+            "notice": NOTICE,
+            "retrieval_id": retrieval_id,
+            "total": found.total,
+            "truncated": more,
+            "cursor": onward if more else None,
+            "hits": hits,
+        }
+        if not found.total:
+            body["message"] = NOTHING_FOUND
+        text = as_text(body)
+        if len(text) <= request.reply_chars or len(hits) <= 1:
+            return Reply(body, text), len(hits)
+        hits.pop()
+
+
+def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int) -> dict[str, Any]:
+    if not request.detailed:
+        return renderer.concise(hit.version, at, _CONCISE_CHARS)
+    shown = renderer.detailed(hit.version, at, max(200, request.reply_chars // 4))
+    score = None if hit.score is None else round(hit.score, 4)
+    shown["provenance"] = {"rank": hit.rank, "lexical_score": score}
+    return shown
 
 
 def show_memory(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .caller import Caller
-from .engines.base import Snapshot
 from .events import Selected
 from .lifecycle import LESSON, THESIS
 from .render import NOTICE, Renderer, as_text, cut_text
 from .rows import Filter, Version
+from .search.recall import selected
+from .view import View
 
 STATE_SCHEMA = 1
 SECTION = 8
@@ -49,40 +50,33 @@ class _Sections:
 
 
 def build_state(
-    snapshot: Snapshot,
-    renderer: Renderer,
-    caller: Caller,
-    strategy: str,
-    run: str | None,
-    cut: int,
-    at: int,
-    cap: int,
+    view: View, renderer: Renderer, caller: Caller, strategy: str, run: str | None, cap: int
 ) -> State:
-    """The state as it stood at `cut`, at most `cap` characters of JSON text whatever is stored."""
-    sections = _collect(snapshot, renderer, caller, cut, at)
+    """The state that the view shows, at most `cap` characters of JSON text whatever is stored."""
+    sections = _collect(view, renderer, caller)
     head = {
         "notice": NOTICE,
         "schema_version": STATE_SCHEMA,
-        "as_of": renderer.time(at),
-        "sequence": cut,
+        "as_of": renderer.time(view.at),
+        "sequence": view.cut,
         "strategy": strategy,
         "run": run,
         "agent": caller.agent,
     }
-    if snapshot.totals(cut)[0] == 0:
+    if view.totals()[0] == 0:
         head["empty"] = EMPTY
     for longest in _TEXT_STEPS:
-        body = head | _render(sections, renderer, at, longest)
+        body = head | _render(sections, renderer, view.at, longest)
         text = as_text(body)
         if len(text) <= cap:
             return State(body, text, _shown(sections))
-    return _drop_until_fits(head, sections, renderer, at, cap)
+    return _drop_until_fits(head, sections, renderer, view.at, cap)
 
 
-def _collect(snapshot: Snapshot, renderer: Renderer, caller: Caller, cut: int, at: int) -> _Sections:
+def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     open_theses = Filter(kind=THESIS, status="open")
     validated = Filter(kind=LESSON, status="validated")
-    due = snapshot.due(cut, at, limit=SECTION)
+    due = view.due(limit=SECTION)
     flags = [
         {
             "memory_id": flag.memory_id,
@@ -92,20 +86,18 @@ def _collect(snapshot: Snapshot, renderer: Renderer, caller: Caller, cut: int, a
             "flagged_at": renderer.time(flag.effective_at),
             "note": cut_text(flag.note or "", _LINE),
         }
-        for flag in snapshot.flags(cut, limit=SECTION)
+        for flag in view.flags(limit=SECTION)
     ]
     return _Sections(
-        theses=_due_then_newest(
-            due, snapshot.versions(open_theses, cut, at, limit=SECTION, before=None), THESIS
-        ),
-        lessons=snapshot.versions(validated, cut, at, limit=SECTION, before=None),
+        theses=_due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS),
+        lessons=view.versions(validated, limit=SECTION),
         due=due,
         flags=flags,
-        recent=snapshot.changed_by(caller.agent, cut, limit=RECENT),
+        recent=view.changed_by(caller.agent, limit=RECENT),
         counts={
-            "open_theses": snapshot.count_versions(open_theses, cut, at),
-            "validated_lessons": snapshot.count_versions(validated, cut, at),
-            "memories": snapshot.totals(cut)[0],
+            "open_theses": view.count_versions(open_theses),
+            "validated_lessons": view.count_versions(validated),
+            "memories": view.totals()[0],
         },
     )
 
@@ -189,4 +181,4 @@ def _line(version: Version, renderer: Renderer) -> str:
 def _shown(sections: _Sections) -> tuple[Selected, ...]:
     """The memories whose text the state shows."""
     versions = {version.memory_id: version for version in (*sections.theses, *sections.lessons)}
-    return tuple(Selected(id=version.memory_id, version=version.version) for version in versions.values())
+    return tuple(selected(version) for version in versions.values())

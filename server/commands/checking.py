@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from store.audit import verify as verify_ledger
+from store.errors import ConfigError
 
-from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption, find_place
+from .place import (
+    AsOfOption,
+    ConfigOption,
+    JsonOption,
+    RootOption,
+    RunOption,
+    StrategyOption,
+    as_of_instant,
+    find_place,
+)
 from .screen import plain, progress_bar, say
 
 
@@ -43,10 +55,22 @@ def rebuild(
     root: RootOption = None,
     strategy: StrategyOption = None,
     run: RunOption = None,
+    as_of: AsOfOption = None,
+    to: Annotated[Path | None, typer.Option(help="With --as-of: the new file to write.")] = None,
 ) -> None:
-    """Drop the projections (versions, searches, full text) and make them anew from the ledger."""
+    """Drop the projections (versions, searches, full text) and make them anew from the ledger.
+
+    With --as-of and --to, leave the ledger alone and write it as it stood then, projections rebuilt, to a file.
+    """
+    if (as_of is None) != (to is None):
+        raise ConfigError("--as-of and --to go together.", field="--to", hint="Name both, or neither.")
     book = find_place(config, root, strategy, run).open()
+    instant = as_of_instant(as_of)
     try:
+        if instant is not None and to is not None:
+            entries = book.write_as_of(instant, to.absolute())
+            say(f"wrote {entries} entries as they stood at {as_of} to {plain(str(to.absolute()))}")
+            return
         total = book.head().sequence
         with progress_bar("rebuilding") as advance:
             book.rebuild(lambda sequence: advance(sequence, total))

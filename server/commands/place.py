@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from store import Book
+from store.clock import parse_instant
 from store.errors import NotFound
 from store.paths import ledger_path
 
@@ -22,6 +23,9 @@ RootOption = Annotated[Path | None, typer.Option("--root", help="Folder that hol
 StrategyOption = Annotated[str | None, typer.Option("--strategy", help="Strategy whose ledger is meant.")]
 RunOption = Annotated[
     str | None, typer.Option("--run", help="A run of the strategy instead of its live ledger.")
+]
+AsOfOption = Annotated[
+    str | None, typer.Option("--as-of", help="As the ledger stood then: ISO time with offset.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -59,6 +63,11 @@ class Place:
                 f"There is no ledger at {self.path}.",
                 hint="The first write makes it. Check --config, --root, --strategy and --run.",
             )
+
+
+def as_of_instant(text: str | None) -> int | None:
+    """Microseconds of an --as-of option; None stays None."""
+    return None if text is None else parse_instant(text, field="--as-of")
 
 
 def find_place(

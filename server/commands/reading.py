@@ -23,7 +23,17 @@ from store.symbols import normalise_symbol
 
 from .. import __version__
 from ..near_miss import did_you_mean
-from .place import ConfigOption, JsonOption, Place, RootOption, RunOption, StrategyOption, find_place
+from .place import (
+    AsOfOption,
+    ConfigOption,
+    JsonOption,
+    Place,
+    RootOption,
+    RunOption,
+    StrategyOption,
+    as_of_instant,
+    find_place,
+)
 from .screen import entry_line, entry_record, plain, say
 
 FOLLOW_SECONDS = 0.5
@@ -65,6 +75,7 @@ def log(
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     since: Annotated[str | None, typer.Option(help="From this ISO time on.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to this ISO time.")] = None,
+    as_of: AsOfOption = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as entries arrive.")] = False,
     as_json: JsonOption = False,
@@ -82,10 +93,11 @@ def log(
     }
     book = place.open()
     try:
-        shown = reversed(book.log(EntryFilter(**conditions, newest_first=True, limit=limit)))  # type: ignore[arg-type]
+        newest = EntryFilter(**conditions, newest_first=True, limit=limit)  # type: ignore[arg-type]
+        shown = reversed(book.log(newest, as_of_instant(as_of)))
         after = book.head().sequence
         _print(shown, as_json=as_json)
-        while follow:
+        while follow and as_of is None:
             sys.stdout.flush()
             time.sleep(FOLLOW_SECONDS)
             last = book.head().sequence
@@ -104,12 +116,13 @@ def show(
     root: RootOption = None,
     strategy: StrategyOption = None,
     run: RunOption = None,
+    as_of: AsOfOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print every entry about one memory, search or session, whole."""
     book = find_place(config, root, strategy, run).open()
     try:
-        found = book.show(name)
+        found = book.show(name, as_of_instant(as_of))
     finally:
         book.close()
     if as_json:

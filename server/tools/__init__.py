@@ -7,13 +7,20 @@ not here but in `dispatch`.
 from types import MappingProxyType
 from typing import Final
 
-from . import decisions, notes, reading, theses, upkeep
+from . import clock, decisions, notes, reading, theses, upkeep
 from .spec import ToolSpec
 
 TOOLS: Final = MappingProxyType(
     {
         tool.name: tool
-        for tool in (*reading.TOOLS, *notes.TOOLS, *decisions.TOOLS, *theses.TOOLS, *upkeep.TOOLS)
+        for tool in (
+            *reading.TOOLS,
+            *notes.TOOLS,
+            *decisions.TOOLS,
+            *theses.TOOLS,
+            *upkeep.TOOLS,
+            *clock.TOOLS,
+        )
     }
 )
 

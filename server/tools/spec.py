@@ -31,6 +31,8 @@ class ToolSpec:
     annotations: ToolAnnotations
     handler: Handler
     recorded_first: bool = False
+    time_of: Callable[[Any], int] | None = None
+    """Where the call's own time is one of its arguments: reads it, in microseconds since the epoch, UTC."""
 
     @property
     def changes(self) -> bool:

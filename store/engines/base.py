@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ..entry import Entry
@@ -63,11 +64,8 @@ class Snapshot(Protocol):
     def version_at(self, sequence_from: int) -> Version | None:
         """The version an entry created."""
 
-    def versions(
-        self, conditions: Filter, cut: int, at: int, *, limit: int, before: int | None
-    ) -> list[Version]:
-        """Versions standing at the cut that meet the conditions and have not expired at `at`, newest first,
-        only those created by an entry before sequence `before`."""
+    def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
+        """Versions standing at the cut that meet the conditions and have not expired at `at`, newest first."""
 
     def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
         """How many versions `versions` would give without a limit."""
@@ -97,6 +95,9 @@ class Snapshot(Protocol):
         self, agent: str, session_id: str | None, model_call_id: str | None, subject_id: str
     ) -> Delivery | None:
         """What an agent was last shown of a subject in one session and model call."""
+
+    def advanced_clock(self) -> int | None:
+        """The simulated time the run's clock was last advanced to."""
 
     def has_session(self, session_id: str, agent: str) -> bool:
         """Whether the agent's session has its first entry."""
@@ -129,6 +130,9 @@ class Engine(Protocol):
 
     def rebuild(self, progress: Callable[[int], None]) -> None:
         """Drop every projection and write it anew from the ledger, in one transaction."""
+
+    def copy_until(self, cut: int, target: Path) -> None:
+        """Write the entries up to `cut` into a new store at `target`, with its projections."""
 
     def status(self) -> EngineStatus:
         """How the store stands."""

@@ -2,7 +2,7 @@
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with a term counted
 once per text, document frequencies taken among the standing versions that meet the filters, and the average
-length from the totals at the cut. So a score never depends on an entry after the cut.
+length from the totals at the cut, over all layers of the view. So a score never depends on an entry after the cut.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..engines.base import Snapshot
 from ..ids import MEMORY_ID
-from ..rows import Filter, Posting
+from ..rows import Filter
+from ..view import Held, Place, View
 
 K1 = 1.2
 B = 0.4
@@ -24,23 +24,19 @@ LITERAL_SCAN = 20_000
 class Scored:
     """A version and its score; higher is better."""
 
-    sequence_from: int
+    place: Place
     score: float
 
 
-def rank_terms(
-    snapshot: Snapshot, terms: tuple[str, ...], conditions: Filter, cut: int, at: int
-) -> list[Scored]:
+def rank_terms(view: View, terms: tuple[str, ...], conditions: Filter) -> list[Scored]:
     """Versions that hold any of the terms, best first, newer first among equals.
 
     The rarest terms come first; once the postings budget is used up, the commonest are left out.
     """
-    postings = [
-        found for term in terms if (found := snapshot.match(term, conditions, cut, at, limit=POSTINGS_BUDGET))
-    ]
-    memories, terms_total = snapshot.totals(cut)
+    postings = [found for term in terms if (found := view.match(term, conditions, limit=POSTINGS_BUDGET))]
+    memories, terms_total = view.totals()
     average = max(1.0, terms_total / max(1, memories))
-    scores: dict[int, float] = {}
+    scores: dict[Place, float] = {}
     used = 0
     for found in sorted(postings, key=len):
         if used and used + len(found) > POSTINGS_BUDGET:
@@ -48,20 +44,17 @@ def rank_terms(
         used += len(found)
         idf = math.log(1 + (max(memories, len(found)) - len(found) + 0.5) / (len(found) + 0.5))
         for posting in found:
-            scores[posting.sequence_from] = scores.get(posting.sequence_from, 0.0) + idf * _weight(
-                posting, average
-            )
-    ranked = [Scored(sequence, score) for sequence, score in scores.items()]
-    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), -hit.sequence_from))
+            scores[posting.place] = scores.get(posting.place, 0.0) + idf * _weight(posting, average)
+    ranked = [Scored(place, score) for place, score in scores.items()]
+    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), hit.place.layer, -hit.place.sequence_from))
 
 
-def rank_literal(snapshot: Snapshot, literal: str, conditions: Filter, cut: int, at: int) -> list[Scored]:
+def rank_literal(view: View, literal: str, conditions: Filter) -> list[Scored]:
     """For a query without a letter or digit: versions whose text holds it as typed, newest first.
 
     Only the 20,000 newest versions are looked at.
     """
-    found = snapshot.containing(literal, conditions, cut, at, scan=LITERAL_SCAN)
-    return [Scored(sequence, 1.0) for sequence in found]
+    return [Scored(place, 1.0) for place in view.containing(literal, conditions, scan=LITERAL_SCAN)]
 
 
 def named_ids(terms: tuple[str, ...]) -> tuple[str, ...]:
@@ -69,5 +62,5 @@ def named_ids(terms: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(term for term in terms if MEMORY_ID.fullmatch(term))
 
 
-def _weight(posting: Posting, average: float) -> float:
+def _weight(posting: Held, average: float) -> float:
     return (K1 + 1) / (1 + K1 * (1 - B + B * posting.terms / average))

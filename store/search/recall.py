@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engines.base import Snapshot
 from ..events import Candidate, Retrieved, Selected
 from ..limits import CANDIDATES_KEPT
 from ..rows import Filter, Version
 from ..terms import query_terms
+from ..view import Place, View
 from .lexical import Scored, named_ids, rank_literal, rank_terms
 
 
@@ -33,10 +33,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found at a cut: the page of hits, and the best candidates with their scores."""
+    """What a search found in a view: the page of hits, and the best candidates with their scores."""
 
     mode: str
     cut: int
+    inherited_cut: int | None
     total: int
     hits: tuple[Hit, ...]
     candidates: tuple[Candidate, ...]
@@ -49,62 +50,52 @@ class Found:
             filters=question.conditions.as_content(),
             as_of=as_of,
             cut=self.cut,
+            inherited_cut=self.inherited_cut,
             total=self.total,
             candidates=self.candidates,
-            selected=tuple(
-                Selected(id=hit.version.memory_id, version=hit.version.version)
-                for hit in self.hits[:handed_over]
-            ),
+            selected=tuple(selected(hit.version) for hit in self.hits[:handed_over]),
             rendered=rendered,
         )
 
 
-def recall(snapshot: Snapshot, question: Question, cut: int, at: int) -> Found:
-    """Search the ledger as it stood at `cut`, with expiry judged at the instant `at`."""
+def recall(view: View, question: Question) -> Found:
+    """Search what the view sees, with expiry judged at the view's instant."""
     if not question.query.strip():
-        return _newest(snapshot, question, cut, at)
+        return _newest(view, question)
     terms = query_terms(question.query)
     if terms:
         mode = "terms"
-        ranked = _ids_first(
-            snapshot,
-            terms,
-            question.conditions,
-            cut,
-            rank_terms(snapshot, terms, question.conditions, cut, at),
-        )
+        ranked = _ids_first(view, terms, question.conditions, rank_terms(view, terms, question.conditions))
     else:
         mode = "literal"
-        ranked = rank_literal(snapshot, question.query.strip(), question.conditions, cut, at)
+        ranked = rank_literal(view, question.query.strip(), question.conditions)
     best = ranked[: max(CANDIDATES_KEPT, question.offset + question.limit)]
-    versions = [_standing(snapshot, scored) for scored in best]
     hits = tuple(
-        Hit(version, rank, scored.score)
-        for rank, (scored, version) in enumerate(zip(best, versions, strict=True), start=1)
+        Hit(_standing(view, scored), rank, scored.score) for rank, scored in enumerate(best, start=1)
     )
     page = hits[question.offset : question.offset + question.limit]
-    return Found(mode, cut, len(ranked), page, _candidates(hits[:CANDIDATES_KEPT]))
+    return Found(mode, view.cut, view.inherited_cut, len(ranked), page, _candidates(hits[:CANDIDATES_KEPT]))
 
 
-def _newest(snapshot: Snapshot, question: Question, cut: int, at: int) -> Found:
-    total = snapshot.count_versions(question.conditions, cut, at)
-    versions = snapshot.versions(
-        question.conditions, cut, at, limit=question.offset + question.limit, before=None
-    )
+def _newest(view: View, question: Question) -> Found:
+    total = view.count_versions(question.conditions)
+    versions = view.versions(question.conditions, limit=question.offset + question.limit)
     hits = tuple(Hit(version, rank, None) for rank, version in enumerate(versions, start=1))
-    return Found("recent", cut, total, hits[question.offset :], _candidates(hits[question.offset :]))
+    page = hits[question.offset :]
+    return Found("recent", view.cut, view.inherited_cut, total, page, _candidates(page))
 
 
-def _ids_first(
-    snapshot: Snapshot, terms: tuple[str, ...], conditions: Filter, cut: int, ranked: list[Scored]
-) -> list[Scored]:
+def _ids_first(view: View, terms: tuple[str, ...], conditions: Filter, ranked: list[Scored]) -> list[Scored]:
     """Put the memories that the query names by id before all others, when they meet the conditions."""
-    named = [version for name in named_ids(terms) if (version := snapshot.version(name, cut)) is not None]
-    first = [version.sequence_from for version in named if _meets(version, conditions)]
+    named = [place for name in named_ids(terms) if (place := view.place(name)) is not None]
+    first = [place for place in named if _meets(_standing_at(view, place), conditions)]
     top = 1 + (ranked[0].score if ranked else 0.0)
-    return [Scored(sequence, top) for sequence in first] + [
-        hit for hit in ranked if hit.sequence_from not in first
-    ]
+    return [Scored(place, top) for place in first] + [hit for hit in ranked if hit.place not in first]
+
+
+def selected(version: Version) -> Selected:
+    """The record that a version was shown."""
+    return Selected(id=version.memory_id, version=version.version, source=version.source)
 
 
 def _meets(version: Version, conditions: Filter) -> bool:
@@ -120,10 +111,14 @@ def _meets(version: Version, conditions: Filter) -> bool:
     )
 
 
-def _standing(snapshot: Snapshot, scored: Scored) -> Version:
-    version = snapshot.version_at(scored.sequence_from)
+def _standing(view: View, scored: Scored) -> Version:
+    return _standing_at(view, scored.place)
+
+
+def _standing_at(view: View, place: Place) -> Version:
+    version = view.version_at(place)
     if version is None:
-        raise LookupError(f"the full-text index names {scored.sequence_from}, which is no version")
+        raise LookupError(f"the full-text index names {place.sequence_from}, which is no version")
     return version
 
 
@@ -132,6 +127,7 @@ def _candidates(hits: tuple[Hit, ...]) -> tuple[Candidate, ...]:
         Candidate(
             id=hit.version.memory_id,
             version=hit.version.version,
+            source=hit.version.source,
             lexical_rank=hit.rank,
             lexical_score=None if hit.score is None else f"{hit.score:.4f}",
         )

@@ -151,7 +151,7 @@ class Crew:
         with self.engine.read() as snapshot:
             head = snapshot.head()
             assert head is not None
-            found = snapshot.versions(Filter(), head.sequence, head.effective_at, limit=1_000, before=None)
+            found = snapshot.versions(Filter(), head.sequence, head.effective_at, limit=1_000)
         return [version.text for version in reversed(found)]
 
     def block(self) -> Future[None]:

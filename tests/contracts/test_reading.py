@@ -65,7 +65,7 @@ def _history(crew: Any) -> list[str]:
 def _view(snapshot: Any, cut: int, ids: list[str]) -> dict[str, Any]:
     """Everything that can be read at a cut."""
     return {
-        "versions": snapshot.versions(Filter(), cut, 0, limit=100, before=None),
+        "versions": snapshot.versions(Filter(), cut, 0, limit=100),
         "count": snapshot.count_versions(Filter(), cut, 0),
         "each": [snapshot.version(memory_id, cut) for memory_id in ids],
         "history": [snapshot.history(memory_id, cut) for memory_id in ids],
@@ -155,7 +155,7 @@ def test_a_filter_means_the_same_in_a_listing_a_count_a_match_and_a_literal_scan
     expected = {ids[at] for at in wanted}
     with crew.engine.read() as snapshot:
         head = snapshot.head().sequence
-        listed = snapshot.versions(conditions, head, 0, limit=100, before=None)
+        listed = snapshot.versions(conditions, head, 0, limit=100)
         assert {version.memory_id for version in listed} == expected
         assert snapshot.count_versions(conditions, head, 0) == len(expected)
         for term, literal in (("breakout", "breakout"), ("earnings", "earnings")):
@@ -172,9 +172,7 @@ def test_since_and_until_bound_when_a_version_was_written_both_included(crew: An
     _history(crew)
     with crew.engine.read() as snapshot:
         head = snapshot.head().sequence
-        times = [
-            version.effective_at for version in snapshot.versions(Filter(), head, 0, limit=9, before=None)
-        ]
+        times = [version.effective_at for version in snapshot.versions(Filter(), head, 0, limit=9)]
         for since in (None, min(times), min(times) + 1):
             for until in (None, max(times), max(times) - 1):
                 inside = [t for t in times if (since or 0) <= t <= (until or FAR)]
@@ -186,18 +184,10 @@ def test_an_expired_memory_is_in_no_listing_count_match_or_scan_from_its_instant
     cut = _append(crew, draft)
     with crew.engine.read() as snapshot:
         for at, standing in ((FAR - 1, 1), (FAR, 0), (FAR + 1, 0)):
-            assert len(snapshot.versions(Filter(), cut, at, limit=9, before=None)) == standing
+            assert len(snapshot.versions(Filter(), cut, at, limit=9)) == standing
             assert snapshot.count_versions(Filter(), cut, at) == standing
             assert len(snapshot.match("lived", Filter(), cut, at, limit=9)) == standing
             assert len(snapshot.containing("lived", Filter(), cut, at, scan=9)) == standing
-
-
-def test_a_listing_pages_on_below_a_sequence(crew: Any) -> None:
-    sequences = [crew.write(f"note {at}").sequence for at in range(7)]
-    with crew.engine.read() as snapshot:
-        first = snapshot.versions(Filter(), sequences[-1], 0, limit=3, before=None)
-        second = snapshot.versions(Filter(), sequences[-1], 0, limit=9, before=first[-1].sequence_from)
-    assert [version.sequence_from for version in (*first, *second)] == sequences[::-1]
 
 
 def test_a_literal_scan_looks_at_the_newest_texts_only_and_reads_no_pattern_characters(crew: Any) -> None:

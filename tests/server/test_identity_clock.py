@@ -126,12 +126,9 @@ def test_a_simulated_call_without_a_run_is_refused_with_the_ways_to_name_one() -
     assert "DESKBOOK_RUN" in (caught.value.hint or "")
 
 
-def test_a_simulated_call_without_a_time_is_refused_and_never_gets_the_wall_clock_p075() -> None:
-    with pytest.raises(ClockError) as caught:
-        resolve_clock(simulated("fixed"), read_labels({}, {}))
-    assert caught.value.field == "deskbook/now"
-    assert "`deskbook/now`" in (caught.value.hint or "")
-    assert "DESKBOOK_NOW" in (caught.value.hint or "")
+def test_a_simulated_call_without_a_time_never_gets_the_wall_clock_p075() -> None:
+    clock = resolve_clock(simulated("fixed"), read_labels({}, {}))
+    assert clock == CallClock(run="fixed", now_us=None)
 
 
 @pytest.mark.parametrize("now", ["2026-03-02T14:30:00", "2026-03-02", "1772461800", "yesterday"])
@@ -165,4 +162,4 @@ def test_a_call_is_live_exactly_when_its_identity_is(labels: CallLabels, identit
         assert labels.run is None
     else:
         assert clock.run == (identity.run or labels.run)
-        assert clock.now_us == NOW_US
+        assert clock.now_us == (None if labels.now is None else NOW_US)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from hypothesis import assume, given
@@ -110,8 +110,16 @@ def test_a_researcher_is_shown_the_notes_and_no_decision_or_thesis() -> None:
 
 @pytest.mark.parametrize("name", ["trader", "solo"])
 def test_a_trader_and_a_single_program_may_call_every_tool_of_memory(name: str) -> None:
-    assert len(TOOL_ACTIONS) == 13
-    assert all(may_call(identity(PROFILES[name]), tool) for tool in TOOL_ACTIONS)
+    assert len(TOOL_ACTIONS) == 14
+    callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES[name]), tool)}
+    assert callable_tools == TOOL_ACTIONS.keys() - {"advance_clock"}
+
+
+def test_the_clock_is_moved_by_a_harness_alone_and_only_where_it_is_simulated() -> None:
+    for name, profile in PROFILES.items():
+        assert not may_call(identity(profile), "advance_clock")
+        simulated = replace(identity(profile), mode="simulated", run="r")
+        assert may_call(simulated, "advance_clock") == (name == "harness")
 
 
 @pytest.mark.parametrize("name", ["harness", "auditor"])

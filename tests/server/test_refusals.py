@@ -10,6 +10,7 @@ import pytest
 
 from server.refusals import MOST_OPEN, WINDOW_SECONDS, Refusals
 from server.tools import TOOLS
+from store.engines.sqlite import SqliteEngine
 from store.errors import StoreBusy
 
 if TYPE_CHECKING:
@@ -205,9 +206,8 @@ async def test_a_write_the_ledger_could_not_take_is_recorded_once_it_can(
 
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="before")
-        book = desk.server._ledgers.book("default", None, None)
         with monkeypatch.context() as held:
-            held.setattr(book._engine, "write", busy)
+            held.setattr(SqliteEngine, "write", busy)
             told = await desk.refused(client, "remember", text="x")
             assert (told["code"], told["stored"], told["retryable"]) == ("store_busy", "no", True)
         assert desk.contents("call.failed") == []

@@ -24,13 +24,14 @@ from ...errors import (
     StoreReadOnly,
     StoreVanished,
 )
+from ...rows import EntryFilter
 from ..base import EngineStatus, Snapshot, Transaction
 from . import schema
 from .checkpoint import Checkpointer
 from .connection import Durability, connect, reading_access
 from .faults import DAMAGED_HINT, READ_ONLY_HINT, translate, translate_opening
 from .lock import FairLock
-from .preparation import Project, make_empty_file, prepare, rebuild, recognise, schema_of
+from .preparation import Project, make_empty_file, prepare, rebuild, recognise, schema_of, write_copy
 from .snapshot import SqliteSnapshot, SqliteTransaction
 from .writer import GRACE_SECONDS, Writer
 
@@ -45,9 +46,15 @@ class SqliteEngine:
     """One open ledger file; safe to use from many threads."""
 
     def __init__(
-        self, path: Path, project: Project, *, durability: Durability = "full", create: bool = True
+        self,
+        path: Path,
+        project: Project,
+        *,
+        durability: Durability = "full",
+        create: bool = True,
+        writes: bool = True,
     ) -> None:
-        """Open the file at an absolute path whose folder exists.
+        """Open the file at an absolute path whose folder exists, only to be read when `writes` is false.
 
         Raises NotFound when it is absent and not to be made, and the StoreError that fits a file that is
         foreign, newer, damaged or unreadable.
@@ -60,6 +67,7 @@ class SqliteEngine:
         self._readers: LifoQueue[apsw.Connection] = LifoQueue(READERS_KEPT)
         self._writer: Writer | None = None
         self._lock: FairLock | None = None
+        self._writes = writes
         try:
             self._open(create)
         except BaseException as fault:  # noqa: BLE001 - whatever went wrong, what was opened is let go
@@ -83,7 +91,7 @@ class SqliteEngine:
             self._lock = FairLock(str(self._path))
             prepare(self._path, self._lock, self._project)
         self._check_whole()
-        if self._lock is not None:
+        if self._lock is not None and self._writes:
             self._start_writer(self._lock)
 
     def _check_whole(self) -> None:
@@ -149,6 +157,14 @@ class SqliteEngine:
     def rebuild(self, progress: Callable[[int], None]) -> None:
         """Drop every projection and write it anew from the ledger, in one transaction."""
         self.write(lambda _: rebuild(self._write_connection, self._project, progress), timeout=3600.0)
+
+    def copy_until(self, cut: int, target: Path) -> None:
+        """See `Engine.copy_until`."""
+        try:
+            with self.read() as snapshot:
+                write_copy(target, snapshot.entries(EntryFilter(until_sequence=cut, limit=-1)), self._project)
+        except apsw.Error as fault:
+            raise translate(fault) from None
 
     def status(self) -> EngineStatus:
         """How the store stands; a damaged one is described, not raised."""

@@ -135,6 +135,21 @@ def rebuild(
             progress(after)
 
 
+def write_copy(target: Path, entries: Iterable[Entry], project: Project) -> None:
+    """Make a new store at `target` that holds the entries and the projections they give."""
+    make_empty_file(target)
+    connection = connect(target, "write")
+    try:
+        with _Transaction(connection):
+            schema.create(connection)
+            transaction = SqliteTransaction(connection)
+            for entry in entries:
+                transaction.insert_entry(entry)
+                transaction.apply(project(transaction, entry))
+    finally:
+        connection.close()
+
+
 def _is_wal(connection: apsw.Connection) -> bool:
     return bool(connection.pragma("journal_mode") == "wal")
 

@@ -27,7 +27,7 @@ from ...rows import (
 from ...terms import facet, index_text
 
 _ENTRY = ", ".join(COLUMNS)
-_VERSION_FIELDS = tuple(field.name for field in fields(Version))
+_VERSION_FIELDS = tuple(field.name for field in fields(Version) if field.name != "source")
 _VERSION = ", ".join(f"v.{name}" for name in _VERSION_FIELDS)
 _RETRIEVAL = ", ".join(field.name for field in fields(Retrieval))
 _DELIVERY = ", ".join(field.name for field in fields(Delivery))
@@ -123,12 +123,8 @@ class SqliteSnapshot:
         row = self._one(f"SELECT {_VERSION} FROM memory_versions v WHERE sequence_from = ?", (sequence_from,))
         return None if row is None else _to_version(row)
 
-    def versions(
-        self, conditions: Filter, cut: int, at: int, *, limit: int, before: int | None
-    ) -> list[Version]:
+    def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
         where, bindings = _where(conditions, cut, at)
-        if before is not None:
-            where, bindings = f"{where} AND v.sequence_from < ?", (*bindings, before)
         rows = self._connection.execute(
             f"SELECT {_VERSION} FROM memory_versions v WHERE {where} ORDER BY v.sequence_from DESC LIMIT ?",
             (*bindings, limit),
@@ -208,6 +204,13 @@ class SqliteSnapshot:
             (agent, session_id, model_call_id, subject_id),
         )
         return None if row is None else Delivery(*row)
+
+    def advanced_clock(self) -> int | None:
+        row = self._one(
+            "SELECT effective_at FROM memory_events WHERE subject_id = 'clock' AND event_type = 'clock.advanced'"
+            " ORDER BY sequence DESC LIMIT 1"
+        )
+        return None if row is None else int(row[0])
 
     def has_session(self, session_id: str, agent: str) -> bool:
         found = self._one(

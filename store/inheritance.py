@@ -1,0 +1,103 @@
+"""What a run sees of the live ledger: its entries up to the head pinned in the run's genesis, and up to the
+run's own simulated time. The live ledger is only read; it knows of no run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from .engines.base import Engine, Snapshot
+from .engines.sqlite import SqliteEngine
+from .errors import ConfigError, ForeignFile, NotFound
+from .events import Genesis
+from .ledger import Pin, event_of, projected
+from .paths import ledger_path
+from .view import LIVE, Layer
+
+Inherit = Literal["none", "live"]
+
+NOTHING = Pin(None, 0, None)
+
+
+class Inheritance:
+    """The live ledger below a run; or nothing, for a live ledger and for a run that inherits nothing."""
+
+    def __init__(self, engine: Engine | None = None, pinned: int = 0) -> None:
+        self._engine = engine
+        self._pinned = pinned
+
+    @classmethod
+    def of(cls, root: Path, strategy: str, genesis: Genesis) -> Inheritance:
+        """Open what a run's genesis says it inherits.
+
+        Raises ForeignFile when the live ledger is not the one that was pinned, or has lost the pinned entry.
+        """
+        if not genesis.live_sequence:
+            return cls()
+        engine = SqliteEngine(ledger_path(root, strategy, None), projected, create=False, writes=False)
+        inheritance = cls(engine, genesis.live_sequence)
+        with engine.read() as snapshot:
+            held = holds(snapshot, genesis)
+        if not held:
+            inheritance.close()
+            raise ForeignFile(
+                "The live ledger that this run inherits was replaced or rewritten since the run began.",
+                hint="Restore that live ledger, or begin a new run.",
+            )
+        return inheritance
+
+    @contextmanager
+    def layers(self, at: int) -> Iterator[tuple[Layer, ...]]:
+        """The inherited layer as it stood at an instant, for as long as the view is used."""
+        if self._engine is None:
+            yield ()
+            return
+        with self._engine.read() as snapshot:
+            yield (Layer(snapshot, min(snapshot.cut_at(at), self._pinned), LIVE),)
+
+    def close(self) -> None:
+        """Let go of the live ledger."""
+        if self._engine is not None:
+            self._engine.close()
+
+
+def pin_of(root: Path, strategy: str) -> Pin:
+    """Where the live ledger of a strategy stands now; nothing when there is none."""
+    try:
+        engine = SqliteEngine(ledger_path(root, strategy, None), projected, create=False, writes=False)
+    except NotFound:
+        return NOTHING
+    try:
+        with engine.read() as snapshot:
+            head, first = snapshot.head(), snapshot.entry(1)
+            genesis = event_of(first) if first else None
+            if head is None or not isinstance(genesis, Genesis):
+                return NOTHING
+            return Pin(genesis.store_id, head.sequence, head.chain_sha256.hex())
+    finally:
+        engine.close()
+
+
+def holds(live: Snapshot, genesis: Genesis) -> bool:
+    """Whether a live ledger still holds what a run's genesis pinned of it."""
+    first, pinned = live.entry(1), live.entry(genesis.live_sequence or 0)
+    begun = event_of(first) if first else None
+    return (
+        isinstance(begun, Genesis)
+        and begun.store_id == genesis.live_store_id
+        and pinned is not None
+        and pinned.chain_sha256.hex() == genesis.live_chain_sha256
+    )
+
+
+def check_inherit(genesis: Genesis, inherit: Inherit | None) -> None:
+    """Raise ConfigError when a run is asked to inherit otherwise than it began; None asks for nothing."""
+    if genesis.run is not None and inherit not in (None, genesis.inherit):
+        raise ConfigError(
+            f'The run was begun with inherit = "{genesis.inherit}", which cannot be changed to "{inherit}".',
+            field="clock.inherit",
+            hint="Begin a new run, or set inherit as the run began.",
+        )

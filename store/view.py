@@ -1,0 +1,139 @@
+"""What one call may see: the ledger as it stood at a cut, and below it what a run inherits from live.
+
+Every reading goes through a view, so the cut and the inheritance are applied in one place. A memory read from
+the inherited live ledger carries `source` "live"; nothing else tells the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from .engines.base import Snapshot
+from .entry import Entry
+from .rows import Filter, Flag, Version
+
+LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One ledger of a view, as it stood after the entry `cut`; `source` is None for the call's own ledger."""
+
+    snapshot: Snapshot
+    cut: int
+    source: str | None = None
+
+    def mark(self, version: Version) -> Version:
+        """The version with its source."""
+        return version if self.source is None else replace(version, source=self.source)
+
+
+class Place(NamedTuple):
+    """Where a version stands in a view: its layer's index and the entry that created it."""
+
+    layer: int
+    sequence_from: int
+
+
+class Held(NamedTuple):
+    """A version that holds a term, and how many terms its text has."""
+
+    place: Place
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The layers a call sees, its own first, at the instant `at` (microseconds since the epoch, UTC)."""
+
+    layers: tuple[Layer, ...]
+    at: int
+
+    @property
+    def cut(self) -> int:
+        """The cut in the call's own ledger."""
+        return self.layers[0].cut
+
+    @property
+    def inherited_cut(self) -> int | None:
+        """The cut in the inherited ledger, None when nothing is inherited."""
+        return self.layers[1].cut if len(self.layers) > 1 else None
+
+    def totals(self) -> tuple[int, int]:
+        """How many memories stand, and the terms of their first versions together."""
+        found = [layer.snapshot.totals(layer.cut) for layer in self.layers]
+        return sum(memories for memories, _ in found), sum(terms for _, terms in found)
+
+    def version(self, memory_id: str) -> Version | None:
+        """A memory's standing version."""
+        place = self.place(memory_id)
+        return None if place is None else self.version_at(place)
+
+    def place(self, memory_id: str) -> Place | None:
+        """Where a memory's standing version is."""
+        for index, layer in enumerate(self.layers):
+            found = layer.snapshot.version(memory_id, layer.cut)
+            if found is not None:
+                return Place(index, found.sequence_from)
+        return None
+
+    def version_at(self, place: Place) -> Version | None:
+        """The version at a place of this view."""
+        layer = self.layers[place.layer]
+        found = layer.snapshot.version_at(place.sequence_from)
+        return None if found is None else layer.mark(found)
+
+    def history(self, memory_id: str) -> list[Entry]:
+        """All entries about a memory, oldest first."""
+        return [entry for layer in self.layers for entry in layer.snapshot.history(memory_id, layer.cut)]
+
+    def versions(self, conditions: Filter, *, limit: int) -> list[Version]:
+        """Standing versions that meet the conditions, newest first."""
+        return self._newest(
+            lambda layer: layer.snapshot.versions(conditions, layer.cut, self.at, limit=limit), limit
+        )
+
+    def count_versions(self, conditions: Filter) -> int:
+        """How many versions `versions` would give without a limit."""
+        return sum(layer.snapshot.count_versions(conditions, layer.cut, self.at) for layer in self.layers)
+
+    def changed_by(self, agent: str, *, limit: int) -> list[Version]:
+        """The versions an agent wrote, newest first."""
+        return self._newest(lambda layer: layer.snapshot.changed_by(agent, layer.cut, limit=limit), limit)
+
+    def due(self, *, limit: int) -> list[Version]:
+        """Open theses and lessons past their review date, earliest first."""
+        found = self._all(lambda layer: layer.snapshot.due(layer.cut, self.at, limit=limit))
+        return sorted(found, key=lambda version: version.stale_at or 0)[:limit]
+
+    def flags(self, *, limit: int) -> list[Flag]:
+        """Flags on memories in use, newest first."""
+        found = [flag for layer in self.layers for flag in layer.snapshot.flags(layer.cut, limit=limit)]
+        return sorted(found, key=lambda flag: -flag.effective_at)[:limit]
+
+    def match(self, term: str, conditions: Filter, *, limit: int) -> list[Held]:
+        """Standing versions that hold a term, newest first in each layer."""
+        return [
+            Held(Place(index, posting.sequence_from), posting.terms)
+            for index, layer in enumerate(self.layers)
+            for posting in layer.snapshot.match(term, conditions, layer.cut, self.at, limit=limit)
+        ]
+
+    def containing(self, literal: str, conditions: Filter, *, scan: int) -> list[Place]:
+        """Standing versions whose text holds a literal, among the `scan` newest of each layer."""
+        return [
+            Place(index, sequence)
+            for index, layer in enumerate(self.layers)
+            for sequence in layer.snapshot.containing(literal, conditions, layer.cut, self.at, scan=scan)
+        ]
+
+    def _all(self, read: Callable[[Layer], Iterable[Version]]) -> list[Version]:
+        return [layer.mark(version) for layer in self.layers for version in read(layer)]
+
+    def _newest(self, read: Callable[[Layer], Iterable[Version]], limit: int) -> list[Version]:
+        found = self._all(read)
+        if len(self.layers) > 1:
+            found.sort(key=lambda version: (-version.effective_at, version.source is not None))
+        return found[:limit]
