@@ -249,12 +249,15 @@ class Book:
         self._engine.close()
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
-        """Cut and instant of a reading: the call's own time, or `as_of` when that is earlier."""
+        """Cut and instant of a reading: as things stand at the call's time, or as they stood at `as_of`.
+
+        A clock gone wrong may have left entries that lie after an `as_of` of today: those stay hidden.
+        """
         head = _head(snapshot)
         now = self._ledger.instant(head, caller)
-        if as_of is None or as_of >= now:
+        if as_of is None:
             return head.sequence, now
-        return snapshot.cut_at(as_of), as_of
+        return snapshot.cut_at(as_of), min(as_of, now)
 
     def _onward(
         self, start: cursor.Place, cursor_text: str | None, query: str, conditions: Filter

@@ -16,7 +16,7 @@ from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash
 from .clock import Clock, format_instant
 from .engines.base import Snapshot, Transaction
 from .entry import SCHEMA_VERSION, Entry, leaf_of
-from .errors import ClockError, ForeignFile
+from .errors import ClockError, ForeignFile, StoreDamaged
 from .events import AnyEvent, ClockAnomaly, Event, Genesis, SessionStarted, read_event
 from .ids import EVENT, STORE, new_id
 from .projection import Before, project
@@ -76,7 +76,13 @@ class Ledger:
     def check(self, snapshot: Snapshot) -> Genesis:
         """The genesis event; raises ForeignFile when it binds another strategy or run."""
         first = snapshot.entry(1)
-        genesis = event_of(first) if first else None
+        try:
+            genesis = event_of(first) if first else None
+        except ValueError:
+            raise StoreDamaged(
+                "The ledger's genesis entry cannot be read.",
+                hint="Run `deskbook verify`, keep the file, and restore the ledger from a backup.",
+            ) from None
         if not isinstance(genesis, Genesis):
             raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
         if (genesis.strategy, genesis.run) != (self.strategy, self.run):
