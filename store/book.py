@@ -103,7 +103,7 @@ class Book:
         def job(transaction: Transaction) -> Written:
             head = _head(transaction)
             at = self._ledger.instant(head, caller)
-            if key is not None and (first := transaction.replay(caller.agent, caller.tool or "", key)):
+            if key is not None and (first := transaction.replay(caller.agent, caller.tool, key)):
                 _check_same(first, command)
                 return _written(transaction, first)
             planned = plan(command, transaction, caller, Moment(head.sequence, at))

@@ -191,7 +191,8 @@ class Ledger:
         chain = chain_hash(ZERO_CHAIN if head is None else head.chain_sha256, leaf)
         entry = replace(unhashed, leaf_sha256=leaf, chain_sha256=chain)
         transaction.insert_entry(entry)
-        transaction.apply(projected(transaction, entry, draft.event))
+        # From the entry and not from the draft, so that a rebuild gives the same rows: JSON knows no 1.0.
+        transaction.apply(projected(transaction, entry))
         return entry
 
 
@@ -205,11 +206,11 @@ def event_of(entry: Entry) -> AnyEvent:
     return read_event(entry.event_type, json.loads(entry.content))
 
 
-def projected(transaction: Transaction, entry: Entry, event: Event | None = None) -> list[Row]:
+def projected(transaction: Transaction, entry: Entry) -> list[Row]:
     """The rows an entry adds to the projections as they stood before it."""
     cut = entry.sequence - 1
     before = Before(transaction.version(entry.subject_id, cut), *transaction.totals(cut))
-    return project(entry, event or event_of(entry), before)
+    return project(entry, event_of(entry), before)
 
 
 def _after(entry: Entry) -> Head:

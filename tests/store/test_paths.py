@@ -18,7 +18,8 @@ from store.paths import folder_name, ledger_path
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300)
 NASTY = [
-    "a b", "a/b", "a\\b", "日本", "..", ".", "...", "/", "~", "~root", "CON", "con", "nul.txt", "COM1", "a.", "a ", " a",
+    "a b", "a/b", "a\\b", "日本", "..", ".", "...", "/", "~", "~root", "CON", "con", "nul.txt", "COM1",
+    "a.", "a ", " a",
     "A", "a", "%2f", "%", "runs", "memory.sqlite", "-rf", "\x00", "\n", "é", "e\u0301", "ß", "SS", "İ", "ı",
     "x" * 300, "X" * 300, "x" * 299 + "y", "日" * 128,
 ]  # fmt: skip
