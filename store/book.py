@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .caller import Caller
+from .canonical import check_text
 from .clock import Clock, WallClock
 from .commands import Command
 from .engines.base import Engine, EngineStatus, Snapshot, Transaction
@@ -21,7 +22,7 @@ from .entry import Entry
 from .errors import IdempotencyConflict, InvalidInput, NotFound, NotRecorded, StoreError
 from .events import CallFailed, Delivered, Denied, Genesis, Selected
 from .ids import RETRIEVAL, new_id
-from .inputs import identifier
+from .inputs import identifier, known_conditions
 from .ledger import Draft, Ledger, arguments_hash, event_of, projected
 from .limits import QUERY_CHARS, SEARCH_LIMIT
 from .memories import Moment, plan
@@ -39,6 +40,7 @@ WRITE_SECONDS = 10.0
 SEARCH_SECONDS = 2.0
 DELIVERY_SECONDS = 0.15
 _CONCISE_CHARS = 280
+_CONCISE_BYTES = 380
 
 
 class Book:
@@ -125,6 +127,7 @@ class Book:
 
         Raises NotRecorded when it cannot be recorded within 2 s, InvalidInput for a bad query or cursor.
         """
+        check_text(request.query, field="query")
         if len(request.query) > QUERY_CHARS:
             raise InvalidInput(
                 f"query has {len(request.query)} characters; at most {QUERY_CHARS} are allowed.",
@@ -137,6 +140,7 @@ class Book:
                 field="limit",
                 hint="Page on with the cursor.",
             )
+        request = replace(request, conditions=known_conditions(request.conditions))
         retrieval_id = new_id(RETRIEVAL)
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, request.as_of)
@@ -279,7 +283,7 @@ class Book:
                 shown = self._renderer.detailed(hit.version, place.at, longest)
                 shown["provenance"] = {"rank": hit.rank, "lexical_score": hit.score and round(hit.score, 4)}
             else:
-                shown = self._renderer.concise(hit.version, place.at, longest)
+                shown = self._renderer.concise(hit.version, place.at, longest, _CONCISE_BYTES)
             hits.append(shown)
         while True:
             end = place.offset + len(hits)

@@ -66,7 +66,7 @@ def rank_literal(snapshot: Snapshot, literal: str, conditions: Filter, cut: int,
 
 def named_ids(terms: tuple[str, ...]) -> tuple[str, ...]:
     """The memory ids that a query names."""
-    return tuple(term for term in terms if MEMORY_ID.fullmatch(term))
+    return tuple(found for term in terms for found in MEMORY_ID.findall(term))
 
 
 def _weight(posting: Posting, average: float) -> float:

@@ -71,6 +71,7 @@ def recall(snapshot: Snapshot, question: Question, cut: int, at: int) -> Found:
             terms,
             question.conditions,
             cut,
+            at,
             rank_terms(snapshot, terms, question.conditions, cut, at),
         )
     else:
@@ -96,18 +97,18 @@ def _newest(snapshot: Snapshot, question: Question, cut: int, at: int) -> Found:
 
 
 def _ids_first(
-    snapshot: Snapshot, terms: tuple[str, ...], conditions: Filter, cut: int, ranked: list[Scored]
+    snapshot: Snapshot, terms: tuple[str, ...], conditions: Filter, cut: int, at: int, ranked: list[Scored]
 ) -> list[Scored]:
     """Put the memories that the query names by id before all others, when they meet the conditions."""
     named = [version for name in named_ids(terms) if (version := snapshot.version(name, cut)) is not None]
-    first = [version.sequence_from for version in named if _meets(version, conditions)]
+    first = [version.sequence_from for version in named if _meets(version, conditions, at)]
     top = 1 + (ranked[0].score if ranked else 0.0)
     return [Scored(sequence, top) for sequence in first] + [
         hit for hit in ranked if hit.sequence_from not in first
     ]
 
 
-def _meets(version: Version, conditions: Filter) -> bool:
+def _meets(version: Version, conditions: Filter, at: int) -> bool:
     return (
         conditions.kind in (None, version.kind)
         and conditions.status in (None, version.status)
@@ -116,6 +117,7 @@ def _meets(version: Version, conditions: Filter) -> bool:
         and set(conditions.tags) <= set(version.tags)
         and (conditions.since is None or version.effective_at >= conditions.since)
         and (conditions.until is None or version.effective_at <= conditions.until)
+        and (version.expires_at is None or version.expires_at > at)
         and version.review_state in ("none", "approved")
     )
 
