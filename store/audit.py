@@ -34,6 +34,19 @@ _COLUMNS = (
     " agent profile session_id model_call_id retrieval_id tool arguments_sha256 idempotency_key content"
     " content_salt content_sha256 leaf_sha256 chain_sha256 schema_version"
 ).split()
+_NUMBERS = {"sequence", "effective_at", "recorded_at", "schema_version"}
+_BYTES = {"arguments_sha256", "content_salt", "content_sha256", "leaf_sha256", "chain_sha256"}
+_MAY_BE_ABSENT = {
+    "kind",
+    "symbol",
+    "run_id",
+    "session_id",
+    "model_call_id",
+    "retrieval_id",
+    "tool",
+    "arguments_sha256",
+    "idempotency_key",
+}
 _OUTSIDE_LEAF = {"content", "content_salt", "leaf_sha256", "chain_sha256"}
 _TABLES = {
     Retrieval: "memory_retrievals",
@@ -162,6 +175,9 @@ class _Verification:
         sequence = columns["sequence"]
         if sequence != before + 1:
             self._find(before + 1, f"entry {before + 1} is missing; {sequence} follows {before}")
+        if misfits := [name for name in _COLUMNS if not _fits(name, columns[name])]:
+            self._find(sequence, f"{', '.join(misfits)} cannot be what was written: the page was damaged")
+            return chain
         if columns["event_type"] == "genesis" or sequence == 1:
             self._check_genesis(columns)
         if (columns["strategy"], columns["run_id"]) != self._owner:
@@ -216,12 +232,18 @@ class _Verification:
             if isinstance(row, Version):
                 if row.version == 1:
                     self._memories, self._terms = row.ordinal, row.terms_total
-                if self._snapshot.version_at(entry.sequence) != row:
+                if self._shown(entry.sequence) != row:
                     self._find(
                         entry.sequence, f"memory_versions does not show {row.memory_id} as the entry left it"
                     )
             elif not self._stored(row):
                 self._find(entry.sequence, f"{_TABLES[type(row)]} does not show the entry")
+
+    def _shown(self, sequence: int) -> Version | None:
+        try:
+            return self._snapshot.version_at(sequence)
+        except ValueError:  # its JSON columns were changed
+            return None
 
     def _stored(self, row: Retrieval | Delivery | Session | Flag) -> bool:
         names = [field.name for field in fields(row)]
@@ -278,6 +300,13 @@ def _guards(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
         " WHERE (tbl_name = 'memory_events' OR type = 'trigger') AND sql IS NOT NULL"
     )
     return {name: (kind, sql) for name, kind, sql in rows}
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a value is of its column's type, which SQLite does not check again when it reads."""
+    if value is None:
+        return name in _MAY_BE_ABSENT
+    return isinstance(value, int if name in _NUMBERS else bytes if name in _BYTES else str)
 
 
 def _leaf(columns: dict[str, Any]) -> bytes:

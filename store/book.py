@@ -13,6 +13,7 @@ from datetime import tzinfo
 from pathlib import Path
 
 from .caller import Caller
+from .canonical import check_text
 from .clock import Clock, WallClock
 from .commands import Command
 from .engines.base import Engine, EngineStatus, Snapshot, Transaction
@@ -23,7 +24,7 @@ from .events import CallFailed, ClockAdvanced, Delivered, Denied, Genesis
 from .idempotency import check_same, keyed
 from .ids import RETRIEVAL, new_id
 from .inheritance import Inherit, Inheritance, check_inherit, pin_of
-from .inputs import identifier
+from .inputs import identifier, known_conditions
 from .ledger import Draft, Ledger, event_of, projected
 from .limits import QUERY_CHARS, SEARCH_LIMIT
 from .memories import plan
@@ -114,7 +115,7 @@ class Book:
         def job(transaction: Transaction) -> Written:
             head = _head(transaction)
             at = self._ledger.instant(transaction, head, caller)
-            if key is not None and (first := transaction.replay(caller.agent, caller.tool or "", key)):
+            if key is not None and (first := transaction.replay(caller.agent, caller.tool, key)):
                 check_same(first, command)
                 return _written(transaction, first)
             with self._view(transaction, head.sequence, at) as view:
@@ -153,6 +154,7 @@ class Book:
 
         Raises NotRecorded when it cannot be recorded within 2 s, InvalidInput for a bad query or cursor.
         """
+        check_text(request.query, field="query")
         if len(request.query) > QUERY_CHARS:
             raise InvalidInput(
                 f"query has {len(request.query)} characters; at most {QUERY_CHARS} are allowed.",
@@ -165,6 +167,7 @@ class Book:
                 field="limit",
                 hint="Page on with the cursor.",
             )
+        request = replace(request, conditions=known_conditions(request.conditions))
         retrieval_id = new_id(RETRIEVAL)
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, request.as_of)
@@ -303,12 +306,15 @@ class Book:
             yield View((Layer(snapshot, cut), *inherited), at)
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
-        """Cut and instant of a reading: the call's own time, or `as_of` when that is earlier."""
+        """Cut and instant of a reading: as things stand at the call's time, or as they stood at `as_of`.
+
+        A clock gone wrong may have left entries that lie after an `as_of` of today: those stay hidden.
+        """
         head = _head(snapshot)
         now = self._ledger.instant(snapshot, head, caller)
-        if as_of is None or as_of >= now:
+        if as_of is None:
             return head.sequence, now
-        return snapshot.cut_at(as_of), as_of
+        return snapshot.cut_at(as_of), min(as_of, now)
 
     def _onward(
         self, start: cursor.Place, cursor_text: str | None, query: str, conditions: Filter

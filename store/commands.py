@@ -19,11 +19,11 @@ class Command:
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that were given, for comparing a repeat; tuples become lists."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in named.items()
-            if value is not None and value != ()
+            for name, (value, default) in named.items()
+            if value != default
         }
 
 

@@ -17,7 +17,7 @@ PREFIXES: Final = MappingProxyType(
 )
 EVENT, RETRIEVAL, SESSION, STORE = "ev", "ret", "ses", "store"
 
-MEMORY_ID: Final = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(PREFIXES.values())})_[{_ALPHABET}]{{{_LENGTH}}}")
+MEMORY_ID: Final = re.compile(rf"\b(?:{'|'.join(PREFIXES.values())})_[{_ALPHABET}]{{{_LENGTH}}}\b")
 
 
 def new_id(prefix: str) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from .canonical import canonical, check_json, check_text
 from .errors import InvalidInput
+from .lifecycle import ALL_STATUSES, KINDS
 from .limits import IDENTIFIER_CHARS, JSON_TEXT_CHARS, TAG_CHARS, TAGS, TEXT_CHARS
+from .rows import Filter
+from .symbols import normalise_symbol
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -75,6 +79,29 @@ def tag_list(given: tuple[str, ...], *, field: str = "tags") -> tuple[str, ...]:
 def as_given(given: tuple[str, ...], normal: tuple[str, ...]) -> tuple[str, ...] | None:
     """The tags as typed when that says more than their normal form."""
     return given if given != normal else None
+
+
+def known_conditions(given: Filter) -> Filter:
+    """The conditions of a search in their normal form; a word that no memory can have is refused."""
+    return replace(
+        given,
+        kind=_known(given.kind, KINDS, field="kind"),
+        status=_known(given.status, ALL_STATUSES, field="status"),
+        symbol=normalise_symbol(given.symbol),
+        tags=tag_list(given.tags),
+        agent=None
+        if given.agent is None or not given.agent.strip()
+        else identifier(given.agent, field="agent"),
+    )
+
+
+def _known(given: str | None, words: tuple[str, ...], *, field: str) -> str | None:
+    if given is None or not given.strip():
+        return None
+    plain = given.strip().lower()
+    if plain not in words:
+        raise InvalidInput(f"{field} is not a known value.", field=field, hint=f"One of {', '.join(words)}.")
+    return plain
 
 
 def json_value(value: Any, *, field: str) -> Any:

@@ -16,7 +16,7 @@ from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash
 from .clock import Clock, format_instant
 from .engines.base import Snapshot, Transaction
 from .entry import SCHEMA_VERSION, Entry, leaf_of
-from .errors import ClockError, ForeignFile
+from .errors import ClockError, ForeignFile, StoreDamaged
 from .events import AnyEvent, ClockAnomaly, Event, Genesis, SessionStarted, read_event
 from .ids import EVENT, STORE, new_id
 from .projection import Before, project
@@ -92,7 +92,13 @@ class Ledger:
     def check(self, snapshot: Snapshot) -> Genesis:
         """The genesis event; raises ForeignFile when it binds another strategy or run."""
         first = snapshot.entry(1)
-        genesis = event_of(first) if first else None
+        try:
+            genesis = event_of(first) if first else None
+        except ValueError:
+            raise StoreDamaged(
+                "The ledger's genesis entry cannot be read.",
+                hint="Run `deskbook verify`, keep the file, and restore the ledger from a backup.",
+            ) from None
         if not isinstance(genesis, Genesis):
             raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
         if (genesis.strategy, genesis.run) != (self.strategy, self.run):
@@ -205,7 +211,8 @@ class Ledger:
         chain = chain_hash(ZERO_CHAIN if head is None else head.chain_sha256, leaf)
         entry = replace(unhashed, leaf_sha256=leaf, chain_sha256=chain)
         transaction.insert_entry(entry)
-        transaction.apply(projected(transaction, entry, draft.event))
+        # From the entry and not from the draft, so that a rebuild gives the same rows: JSON knows no 1.0.
+        transaction.apply(projected(transaction, entry))
         return entry
 
 
@@ -219,11 +226,11 @@ def event_of(entry: Entry) -> AnyEvent:
     return read_event(entry.event_type, json.loads(entry.content))
 
 
-def projected(transaction: Transaction, entry: Entry, event: Event | None = None) -> list[Row]:
+def projected(transaction: Transaction, entry: Entry) -> list[Row]:
     """The rows an entry adds to the projections as they stood before it."""
     cut = entry.sequence - 1
     before = Before(transaction.version(entry.subject_id, cut), *transaction.totals(cut))
-    return project(entry, event or event_of(entry), before)
+    return project(entry, event_of(entry), before)
 
 
 def _after(entry: Entry) -> Head:

@@ -54,8 +54,8 @@ def first_status(kind: str) -> str:
     return STATUSES[kind][0]
 
 
-def check_step(kind: str, current: str, wanted: str) -> None:
-    """Raise IllegalTransition unless a memory of `kind` may go from `current` to `wanted`."""
+def check_step(kind: str, current: str, wanted: str, *, field: str = "status") -> None:
+    """Raise IllegalTransition, naming `field`, unless a memory of `kind` may go from `current` to `wanted`."""
     following = STEPS[kind].get(current, ())
     if wanted in following:
         return
@@ -64,6 +64,4 @@ def check_step(kind: str, current: str, wanted: str) -> None:
         if following
         else f"{current} is final."
     )
-    raise IllegalTransition(
-        f"A {kind} that is {current} cannot become {wanted}.", field="status", hint=allowed
-    )
+    raise IllegalTransition(f"A {kind} that is {current} cannot become {wanted}.", field=field, hint=allowed)

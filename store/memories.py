@@ -82,25 +82,18 @@ def plan(command: Command, transaction: Transaction, caller: Caller, view: View)
 def _(command: Remember, transaction: Transaction, caller: Caller, view: View) -> Plan:
     if command.expires_at is not None and command.expires_at <= view.at:
         raise InvalidInput("expires_at lies in the past.", field="expires_at", hint="Give a later time.")
+    old = _superseded(command, caller, view)
     event = MemoryRecorded(
         text=required_text(command.text),
         category=short_text(command.category, field="category", longest=SHORT_TEXT_CHARS),
-        supersedes=command.supersedes,
+        supersedes=old.memory_id if old else None,
         review_by=command.review_by,
         expires_at=command.expires_at,
         **_common(command.tags, command.symbol),
     )
     draft = _new(MEMORY, event, command.symbol)
-    if command.supersedes is None:
+    if old is None:
         return Plan((draft,))
-    old = _own(view, caller, command.supersedes, field="supersedes")
-    if old.kind != MEMORY:
-        raise IllegalTransition(
-            f"{old.memory_id} is a {old.kind}; only a note can be superseded by a note.",
-            field="supersedes",
-            hint="Use resolve_memory or flag_memory for other kinds.",
-        )
-    check_step(MEMORY, old.status, "superseded")
     change = StatusChanged(status="superseded", previous=old.status, replaced_by=draft.subject_id)
     return Plan((draft, _about(old, change)))
 
@@ -126,22 +119,16 @@ def _(command: Decide, transaction: Transaction, caller: Caller, view: View) -> 
     action = _one_of(command.action, ACTIONS, field="action")
     if action is None:
         raise InvalidInput("action is missing.", field="action", hint=f"One of {', '.join(ACTIONS)}.")
-    if command.thesis_id is not None:
-        _thesis(view, command.thesis_id)
-    if command.retrieval_id is not None and transaction.retrieval(command.retrieval_id) is None:
-        raise NotFound(
-            "retrieval_id names no search of this ledger.",
-            field="retrieval_id",
-            hint="Use the retrieval_id that search_memory returned, or leave it out.",
-        )
+    thesis = None if command.thesis_id is None else _thesis(view, command.thesis_id)
+    retrieval_id = None if command.retrieval_id is None else _search(transaction, command.retrieval_id)
     event = DecisionRecorded(
         text=required_text(command.text),
         action=action,
         evidence=json_value(command.evidence, field="evidence"),
-        thesis_id=command.thesis_id,
+        thesis_id=thesis.memory_id if thesis else None,
         **_common(command.tags, command.symbol),
     )
-    return Plan((_new(DECISION, event, command.symbol, retrieval_id=command.retrieval_id),))
+    return Plan((_new(DECISION, event, command.symbol, retrieval_id=retrieval_id),))
 
 
 @plan.register
@@ -238,6 +225,7 @@ def _(command: ResolveMemory, transaction: Transaction, caller: Caller, view: Vi
 def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
     memory = _existing(view, command.memory_id, field="memory_id")
     _refuse_inherited(memory, field="memory_id")
+    other = None
     if command.other_id is not None:
         other = _existing(view, command.other_id, field="other_id")
         if other.memory_id == memory.memory_id:
@@ -246,7 +234,7 @@ def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View)
             )
     event = Flagged(
         reason=command.reason,
-        other_id=command.other_id,
+        other_id=other.memory_id if other else None,
         note=short_text(command.note, field="note", longest=NOTE_CHARS),
     )
     return Plan((_about(memory, event),))
@@ -313,6 +301,33 @@ def _own(view: View, caller: Caller, memory_id: str, *, field: str) -> Version:
             hint="Use flag_memory to ask a person to look at it.",
         )
     return found
+
+
+def _superseded(command: Remember, caller: Caller, view: View) -> Version | None:
+    """The caller's own note that a new one replaces."""
+    if command.supersedes is None:
+        return None
+    old = _own(view, caller, command.supersedes, field="supersedes")
+    if old.kind != MEMORY:
+        raise IllegalTransition(
+            f"{old.memory_id} is a {old.kind}; only a note can be superseded by a note.",
+            field="supersedes",
+            hint="Use resolve_memory or flag_memory for other kinds.",
+        )
+    check_step(MEMORY, old.status, "superseded", field="supersedes")
+    return old
+
+
+def _search(transaction: Transaction, retrieval_id: str) -> str:
+    """The id of a recorded search."""
+    found = transaction.retrieval(identifier(retrieval_id, field="retrieval_id"))
+    if found is None:
+        raise NotFound(
+            "retrieval_id names no search of this ledger.",
+            field="retrieval_id",
+            hint="Use the retrieval_id that search_memory returned, or leave it out.",
+        )
+    return found.retrieval_id
 
 
 def _thesis(view: View, thesis_id: str) -> Version:

@@ -29,6 +29,19 @@ def cut_text(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: max(0, longest - 1)] + "…"
 
 
+def cut_to_bytes(text: str, most: int) -> str:
+    """At most `most` bytes once it is written as JSON in UTF-8, a mark at the end where something was cut."""
+    mark = "…"
+    used, fits = 0, 0
+    for at, character in enumerate(text):
+        used += len(json.dumps(character, ensure_ascii=False).encode()) - 2
+        if used > most:
+            return text[:fits] + mark
+        if used <= most - len(mark.encode()):
+            fits = at + 1
+    return text
+
+
 class Renderer:
     """Shows versions and entries with times in one zone; None means UTC."""
 
@@ -52,14 +65,19 @@ class Renderer:
             "warnings": list(written.warnings),
         }
 
-    def concise(self, version: Version, at: int, longest: int) -> dict[str, Any]:
-        """A memory in a few fields, its text cut to `longest` characters."""
+    def concise(
+        self, version: Version, at: int, longest: int, most_bytes: int | None = None
+    ) -> dict[str, Any]:
+        """A memory in a few fields, its text cut to `longest` characters and `most_bytes` bytes of JSON."""
+        text = cut_text(version.text, longest)
+        if most_bytes is not None:
+            text = cut_to_bytes(text, most_bytes)
         shown: dict[str, Any] = {
             "id": version.memory_id,
             "kind": version.kind,
             "status": version.status,
             "symbol": version.symbol,
-            "text": cut_text(version.text, longest),
+            "text": text,
             "agent": version.agent,
             "profile": version.profile,
             "effective_at": self.time(version.effective_at),
@@ -67,7 +85,7 @@ class Renderer:
         }
         if version.source is not None:
             shown["source"] = version.source
-        if len(version.text) > longest:
+        if text != version.text:
             shown["text_truncated"] = True
         if version.stale_at is not None and version.stale_at <= at:
             shown["stale"] = True

@@ -14,6 +14,7 @@ from .search.recall import Found, Hit
 HISTORY_SHOWN = 50
 SHOWN = "memory.delivered"
 _CONCISE_CHARS = 280
+_CONCISE_BYTES = 380
 NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
 
 
@@ -44,7 +45,7 @@ def show_hits(
 
 def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int) -> dict[str, Any]:
     if not request.detailed:
-        return renderer.concise(hit.version, at, _CONCISE_CHARS)
+        return renderer.concise(hit.version, at, _CONCISE_CHARS, _CONCISE_BYTES)
     shown = renderer.detailed(hit.version, at, max(200, request.reply_chars // 4))
     score = None if hit.score is None else round(hit.score, 4)
     shown["provenance"] = {"rank": hit.rank, "lexical_score": score}

@@ -55,7 +55,7 @@ class Snapshot(Protocol):
     def history(self, subject_id: str, cut: int) -> list[Entry]:
         """All entries about a subject up to the cut, oldest first."""
 
-    def replay(self, agent: str, tool: str, key: str) -> Entry | None:
+    def replay(self, agent: str, tool: str | None, key: str) -> Entry | None:
         """The entry an idempotency key was first used for."""
 
     def version(self, memory_id: str, cut: int) -> Version | None:

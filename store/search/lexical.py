@@ -59,7 +59,7 @@ def rank_literal(view: View, literal: str, conditions: Filter) -> list[Scored]:
 
 def named_ids(terms: tuple[str, ...]) -> tuple[str, ...]:
     """The memory ids that a query names."""
-    return tuple(term for term in terms if MEMORY_ID.fullmatch(term))
+    return tuple(found for term in terms for found in MEMORY_ID.findall(term))
 
 
 def _weight(posting: Held, average: float) -> float:

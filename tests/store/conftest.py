@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
+
+from store.errors import DeskbookError
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +32,22 @@ def ledger_v1(tmp_path: Path, ledger_v1_bytes: bytes) -> Path:
 @pytest.fixture
 def raw() -> Callable[[Path], apsw.Connection]:
     return lambda path: apsw.Connection(str(path))
+
+
+@pytest.fixture
+def refused() -> Callable[..., AbstractContextManager[pytest.ExceptionInfo[Any]]]:
+    """The call inside is refused by field with a next step, and leaves no entry."""
+
+    @contextmanager
+    def expect(
+        seat: Any, kind: type[DeskbookError], field: str, match: str | None = None
+    ) -> Iterator[pytest.ExceptionInfo[Any]]:
+        before = seat.entries()
+        with pytest.raises(kind, match=match) as fault:
+            yield fault
+        assert fault.value.field == field
+        assert fault.value.hint
+        assert fault.value.stored == "no"
+        assert seat.entries() == before
+
+    return expect

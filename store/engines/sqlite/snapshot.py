@@ -104,9 +104,9 @@ class SqliteSnapshot:
         )
         return [Entry(*row) for row in rows]
 
-    def replay(self, agent: str, tool: str, key: str) -> Entry | None:
+    def replay(self, agent: str, tool: str | None, key: str) -> Entry | None:
         row = self._one(
-            f"SELECT {_ENTRY} FROM memory_events WHERE agent = ? AND tool = ? AND idempotency_key = ?",
+            f"SELECT {_ENTRY} FROM memory_events WHERE agent = ? AND tool IS ? AND idempotency_key = ?",
             (agent, tool, key),
         )
         return None if row is None else Entry(*row)
