@@ -69,7 +69,7 @@ class DeskServer(MCPServer[Any]):
         self._transport = transport
         self._session_id = new_id(SESSION)
         self._ledgers = OpenLedgers(settings)
-        self._dispatch = Dispatch(self._ledgers, settings.limits, Refusals())
+        self._dispatch = Dispatch(self._ledgers, settings.desk, settings.limits, Refusals())
 
     def drain(self) -> None:
         """Write what is owed and close every ledger; called once, when serving has ended."""

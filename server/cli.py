@@ -45,6 +45,7 @@ for command in (
     checking.verify,
     checking.rebuild,
     reading.show,
+    reading.explain,
     reading.log,
     running.leaks,
     demonstrating.demo,

@@ -27,9 +27,9 @@ from .errors import INTERNAL, describe, error_text
 from .identity import CallClock, read_labels, resolve_clock
 from .ledgers import OpenLedgers
 from .near_miss import did_you_mean
-from .permissions import may_call
+from .permissions import Action, may_call
 from .refusals import Refusals
-from .sections import LimitSettings
+from .sections import DeskSettings, LimitSettings
 from .tools import TOOLS, ToolSpec
 
 logger = logging.getLogger(__name__)
@@ -42,8 +42,11 @@ READERS = 16
 class Dispatch:
     """Serves calls against the ledgers."""
 
-    def __init__(self, ledgers: OpenLedgers, limits: LimitSettings, refusals: Refusals) -> None:
+    def __init__(
+        self, ledgers: OpenLedgers, desk: DeskSettings, limits: LimitSettings, refusals: Refusals
+    ) -> None:
         self._ledgers = ledgers
+        self._desk = desk
         self._limits = limits
         self._refusals = refusals
         self._waiters = anyio.CapacityLimiter(WAITERS)
@@ -125,6 +128,9 @@ class Dispatch:
             model_call_id=labels.model_call_id,
             now=clock.now_us if own_time is None else own_time,
             client=call.client,
+            revision=self._desk.revision,
+            deployment=self._desk.deployment,
+            observer=call.identity.profile.allows(Action.OBSERVE),
         )
         try:
             with self._ledgers.use(call.identity, clock.run, caller.now) as book:

@@ -178,6 +178,11 @@ TOOL_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "resolve_memory": Action.RESOLVE,
         "flag_memory": Action.FLAG,
         "advance_clock": Action.ADVANCE_CLOCK,
+        "record_order_intent": Action.ORDER_INTENT,
+        "record_order_outcome": Action.ORDER_OUTCOME,
+        "list_unreconciled_orders": Action.LIST_UNRECONCILED,
+        "validate_lesson": Action.VALIDATE_LESSON,
+        "report_positions": Action.POSITIONS,
     }
 )
 """The action each tool needs; a tool that is not here is allowed to nobody."""

@@ -25,7 +25,7 @@ from .errors import NotFound
 from .events import read_event
 from .paths import absent
 from .projection import Before, project
-from .rows import Delivery, Flag, Retrieval, Row, Session, Version
+from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
 
 MOST_FINDINGS = 20
 
@@ -48,11 +48,16 @@ _MAY_BE_ABSENT = {
     "idempotency_key",
 }
 _OUTSIDE_LEAF = {"content", "content_salt", "leaf_sha256", "chain_sha256"}
-_TABLES = {
+Unversioned = Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
+
+_TABLES: dict[type, str] = {
     Retrieval: "memory_retrievals",
     Delivery: "memory_deliveries",
     Session: "memory_sessions",
     Flag: "memory_flags",
+    Intent: "memory_intents",
+    Holdings: "memory_holdings",
+    Caution: "memory_warnings",
 }
 
 
@@ -245,13 +250,13 @@ class _Verification:
         except ValueError:  # its JSON columns were changed
             return None
 
-    def _stored(self, row: Retrieval | Delivery | Session | Flag) -> bool:
-        names = [field.name for field in fields(row)]
+    def _stored(self, row: Unversioned) -> bool:
+        named = {field.name: getattr(row, field.name) for field in fields(row)}
+        same = " AND ".join(f"{name} IS ?" for name in named)
         found = self._connection.execute(
-            f"SELECT {', '.join(names)} FROM {_TABLES[type(row)]} WHERE sequence = ?",
-            (row.sequence,),
+            f"SELECT 1 FROM {_TABLES[type(row)]} WHERE {same}", tuple(named.values())
         ).fetchone()
-        return found == tuple(getattr(row, name) for name in names)
+        return found is not None
 
     def _check_pages(self) -> None:
         """Find damage that no entry shows, such as in an index or a page that is not used."""

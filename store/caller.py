@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +30,13 @@ class Caller:
     model_call_id: str | None = None
     now: int | None = None
     client: Client = Client()
+    revision: str | None = None
+    deployment: str | None = None
+    """What the desk's config says of the program that trades, carried into order references."""
+    observer: bool = False
+    """Whether what the caller reports counts as observed; otherwise it is a claim."""
+
+    @property
+    def standing(self) -> Literal["observed", "claim"]:
+        """What the caller's reports count as."""
+        return "observed" if self.observer else "claim"

@@ -143,3 +143,58 @@ class FlagMemory(Command):
     reason: FlagReason
     other_id: str | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntendOrder(Command):
+    """Journal an order action before the broker is called.
+
+    Quantities and prices are decimal strings. `legs` is a list of objects with symbol, side and quantity.
+    """
+
+    operation: str
+    reason: str
+    symbol: str | None = None
+    side: str | None = None
+    quantity: str | None = None
+    order_type: str | None = None
+    limit_price: str | None = None
+    stop_price: str | None = None
+    time_in_force: str | None = None
+    legs: Any = None
+    client_order_id: str | None = None
+    thesis_id: str | None = None
+    decision_id: str | None = None
+    previous_action_id: str | None = None
+    public_reason: str | None = None
+    evidence: Any = None
+    snapshot: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOutcome(Command):
+    """Record what became of an order action, or of the order its submit opened."""
+
+    action_id: str
+    certainty: str
+    broker_order_id: str | None = None
+    filled_quantity: str | None = None
+    average_price: str | None = None
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPositions(Command):
+    """Report all that is held now: a list of objects with symbol and quantity, and prices where known."""
+
+    positions: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateLesson(Command):
+    """Judge a lesson by observed outcomes, named by the event ids of their entries."""
+
+    lesson_id: str
+    verdict: str
+    outcome_ids: tuple[str, ...]
+    note: str | None = None

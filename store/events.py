@@ -244,6 +244,118 @@ class ClockAdvanced(Event):
     previous: int
 
 
+class OrderIntended(Recorded):
+    """An order action as it was intended, before the broker was called; `text` is the private reason."""
+
+    type: Literal["order_action.recorded"] = "order_action.recorded"
+    operation: Literal["submit", "modify", "cancel"]
+    side: str | None = None
+    quantity: str | None = None
+    order_type: str | None = None
+    limit_price: str | None = None
+    stop_price: str | None = None
+    time_in_force: str | None = None
+    legs: tuple[dict[str, Any], ...] | None = None
+    touches: Strings = ()
+    client_order_id: str | None = None
+    thesis_id: str | None = None
+    decision_id: str
+    previous_action_id: str | None = None
+    submit_action_id: str | None = None
+    public_reason: str | None = None
+    evidence: Any = None
+    snapshot: Any = None
+    revision: str | None = None
+    deployment: str | None = None
+    reason_salt: str
+    reason_sha256: str
+
+
+class OrderOutcome(Event):
+    """What became of an action, or of the order its submit opened."""
+
+    type: Literal["order.outcome"] = "order.outcome"
+    certainty: str
+    previous: str
+    standing: Literal["observed", "claim"]
+    order_status: str | None = None
+    broker_order_id: str | None = None
+    filled_quantity: str | None = None
+    average_price: str | None = None
+    error_type: str | None = None
+    notices: Strings = ()
+
+
+class OrderSubmitted(Event):
+    """The broker has acknowledged a submit: from here on there is an order."""
+
+    type: Literal["order.submitted"] = "order.submitted"
+    action_id: str
+    client_order_id: str | None = None
+    broker_order_id: str | None = None
+
+
+class Position(BaseModel):
+    """One holding; what was not reported is missing, not zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    symbol: str
+    quantity: str
+    average_cost: str | None = None
+    last_price: str | None = None
+    market_value: str | None = None
+    asset_type: str | None = None
+
+
+class PositionsReported(Event):
+    """All that is held at the entry's time, without cash and without what is flat."""
+
+    type: Literal["positions.reported"] = "positions.reported"
+    standing: Literal["observed", "claim"]
+    positions: tuple[Position, ...]
+    left_out: Strings = ()
+
+
+class ThesisObserved(Event):
+    """How a thesis on a held symbol stands, once a strategy day, by the report in the same transaction."""
+
+    type: Literal["thesis.outcome_observed"] = "thesis.outcome_observed"
+    day: str
+    standing: Literal["observed", "claim"]
+    quantity: str
+    last_price: str | None = None
+    market_value: str | None = None
+    unrealised_return_pct: str | None = None
+
+
+class Warned(Event):
+    """Something a person or the agent should know before the next order; nothing was blocked."""
+
+    type: Literal["warning"] = "warning"
+    code: Literal[
+        "position_order_without_memory_thesis", "duplicate_order_risk", "thesis_invalidation_reached"
+    ]
+    message: str
+    symbol: str | None = None
+    action_id: str | None = None
+    related: Strings = ()
+    retrieved_instead: Strings = ()
+
+
+class LessonJudged(Event):
+    """Observed outcomes were held against a lesson; the tally decides its status."""
+
+    type: Literal["lesson.judged"] = "lesson.judged"
+    verdict: Literal["supports", "contradicts"]
+    outcome_ids: Strings
+    note: str | None = None
+    previous: str
+    status: str
+    supports: int
+    contradicts: int
+
+
 AnyEvent = Annotated[
     Genesis
     | SessionStarted
@@ -262,7 +374,14 @@ AnyEvent = Annotated[
     | Denied
     | CallFailed
     | ClockAnomaly
-    | ClockAdvanced,
+    | ClockAdvanced
+    | OrderIntended
+    | OrderOutcome
+    | OrderSubmitted
+    | PositionsReported
+    | ThesisObserved
+    | Warned
+    | LessonJudged,
     Field(discriminator="type"),
 ]
 

@@ -7,13 +7,21 @@ import secrets
 from types import MappingProxyType
 from typing import Final
 
-from .lifecycle import DECISION, LESSON, MEMORY, PROPOSAL, RISK_NOTE, THESIS
+from .lifecycle import DECISION, LESSON, MEMORY, ORDER_ACTION, PROPOSAL, RISK_NOTE, THESIS
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 13
 
 PREFIXES: Final = MappingProxyType(
-    {MEMORY: "mem", PROPOSAL: "prop", RISK_NOTE: "risk", DECISION: "dec", LESSON: "les", THESIS: "ths"}
+    {
+        MEMORY: "mem",
+        PROPOSAL: "prop",
+        RISK_NOTE: "risk",
+        DECISION: "dec",
+        LESSON: "les",
+        THESIS: "ths",
+        ORDER_ACTION: "act",
+    }
 )
 EVENT, RETRIEVAL, SESSION, STORE = "ev", "ret", "ses", "store"
 

@@ -104,7 +104,7 @@ def _known(given: str | None, words: tuple[str, ...], *, field: str) -> str | No
     return plain
 
 
-def json_value(value: Any, *, field: str) -> Any:
+def json_value(value: Any, *, field: str, most: int = JSON_TEXT_CHARS) -> Any:
     """A JSON object or list within its bounds; None stays None."""
     if value is None:
         return None
@@ -114,9 +114,9 @@ def json_value(value: Any, *, field: str) -> Any:
             f"{field} must be a JSON object or list.", field=field, hint='For example {"close": "187.30"}.'
         )
     size = len(canonical(value))
-    if size > JSON_TEXT_CHARS:
+    if size > most:
         raise InvalidInput(
-            f"{field} has {size} bytes of JSON; at most {JSON_TEXT_CHARS} are allowed.",
+            f"{field} has {size} bytes of JSON; at most {most} are allowed.",
             field=field,
             hint="Keep what the decision rests on.",
         )

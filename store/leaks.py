@@ -24,7 +24,7 @@ from .paths import ledger_path
 
 VERSION_EVENTS = frozenset(
     "memory.recorded proposal.recorded risk_note.recorded decision.recorded lesson.recorded thesis.opened"
-    " thesis.updated thesis.closed memory.status_changed".split()
+    " thesis.updated thesis.closed memory.status_changed order_action.recorded order.outcome lesson.judged".split()
 )
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _MARK = "…"

@@ -14,6 +14,7 @@ from .errors import IllegalTransition
 
 MEMORY, PROPOSAL, RISK_NOTE = "memory", "proposal", "risk_note"
 DECISION, LESSON, THESIS = "decision", "lesson", "thesis"
+ORDER_ACTION = "order_action"
 
 STATUSES: Final = MappingProxyType(
     {
@@ -23,6 +24,7 @@ STATUSES: Final = MappingProxyType(
         DECISION: ("recorded",),
         LESSON: ("proposed", "validated", "contradicted", "retired"),
         THESIS: ("open", "closed"),
+        ORDER_ACTION: ("intent", "acknowledged", "unknown", "rejected", "not_sent"),
     }
 )
 KINDS: Final = tuple(STATUSES)
@@ -40,6 +42,10 @@ STEPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
             "contradicted": ("validated", "retired"),
         },
         THESIS: {"open": ("closed",)},
+        ORDER_ACTION: {
+            "intent": ("acknowledged", "unknown", "rejected", "not_sent"),
+            "unknown": ("acknowledged", "rejected", "not_sent"),
+        },
     }
 )
 
@@ -65,3 +71,28 @@ def check_step(kind: str, current: str, wanted: str, *, field: str = "status") -
         else f"{current} is final."
     )
     raise IllegalTransition(f"A {kind} that is {current} cannot become {wanted}.", field=field, hint=allowed)
+
+
+# The order that an acknowledged submit opens, apart from the action's own status.
+ORDER_STEPS: Final[Mapping[str | None, tuple[str, ...]]] = MappingProxyType(
+    {
+        "open": ("partially_filled", "filled", "cancelled"),
+        "partially_filled": ("partially_filled", "filled", "cancelled"),
+    }
+)
+ORDER_STATUSES: Final = ("partially_filled", "filled", "cancelled")
+
+
+def check_order_step(current: str | None, wanted: str) -> None:
+    """Raise IllegalTransition unless an order may go from `current` (None: not acknowledged) to `wanted`."""
+    if wanted in ORDER_STEPS.get(current, ()):
+        return
+    if current is None:
+        raise IllegalTransition(
+            f"The order is not known to be at the broker, so it cannot be {wanted}.",
+            field="certainty",
+            hint="Record acknowledged for its submit first; an acknowledgement is not a fill.",
+        )
+    raise IllegalTransition(
+        f"An order that is {current} cannot become {wanted}.", field="certainty", hint=f"{current} is final."
+    )

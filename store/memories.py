@@ -1,20 +1,15 @@
 """What each command does: the entries it leads to, given what stands.
 
-Every handler runs inside the transaction that will hold its entries, so what it reads cannot change before
-they are written. The first draft is the one the caller is answered about.
+Handlers register with `planning.plan`, which says what they may rely on.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from functools import singledispatch
 
 from .caller import Caller
 from .commands import (
     ACTIONS,
     DIRECTIONS,
     CloseThesis,
-    Command,
     Decide,
     FlagMemory,
     NoteRisk,
@@ -26,15 +21,9 @@ from .commands import (
     UpdateThesis,
 )
 from .engines.base import Transaction
-from .entry import Entry
 from .errors import (
-    AlreadyClosed,
     IllegalTransition,
-    Inherited,
     InvalidInput,
-    NotFound,
-    PermissionDenied,
-    VersionConflict,
 )
 from .events import (
     DecisionRecorded,
@@ -50,32 +39,27 @@ from .events import (
     ThesisUpdated,
 )
 from .ids import PREFIXES, new_id
-from .inputs import as_given, decimal_text, identifier, json_value, required_text, short_text, tag_list
+from .inputs import as_given, decimal_text, json_value, required_text, short_text, tag_list
 from .ledger import Draft
 from .lifecycle import DECISION, LESSON, MEMORY, PROPOSAL, RESOLUTIONS, RISK_NOTE, THESIS, check_step
 from .limits import NOTE_CHARS, SHORT_TEXT_CHARS
+from .planning import (
+    SHOWN,
+    Plan,
+    about,
+    check_version,
+    existing,
+    one_of,
+    own,
+    plan,
+    recorded_search,
+    refuse_closed,
+    refuse_inherited,
+    thesis_of,
+)
 from .rows import Filter, Version
 from .symbols import normalise_symbol
 from .view import View
-
-_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The drafts to append, or the entry that already says the same."""
-
-    drafts: tuple[Draft, ...] = ()
-    standing: Entry | None = None
-
-
-@singledispatch
-def plan(command: Command, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    """The entries a command leads to.
-
-    Raises the InvalidInput, NotFound, Conflict or PermissionDenied that fits.
-    """
-    raise TypeError(f"no handler for {type(command).__name__}")
 
 
 @plan.register
@@ -95,14 +79,14 @@ def _(command: Remember, transaction: Transaction, caller: Caller, view: View) -
     if old is None:
         return Plan((draft,))
     change = StatusChanged(status="superseded", previous=old.status, replaced_by=draft.subject_id)
-    return Plan((draft, _about(old, change)))
+    return Plan((draft, about(old, change)))
 
 
 @plan.register
 def _(command: Propose, transaction: Transaction, caller: Caller, view: View) -> Plan:
     event = ProposalRecorded(
         text=required_text(command.text),
-        action=_one_of(command.action, ACTIONS, field="action"),
+        action=one_of(command.action, ACTIONS, field="action"),
         **_common(command.tags, command.symbol),
     )
     return Plan((_new(PROPOSAL, event, command.symbol),))
@@ -116,11 +100,13 @@ def _(command: NoteRisk, transaction: Transaction, caller: Caller, view: View) -
 
 @plan.register
 def _(command: Decide, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    action = _one_of(command.action, ACTIONS, field="action")
+    action = one_of(command.action, ACTIONS, field="action")
     if action is None:
         raise InvalidInput("action is missing.", field="action", hint=f"One of {', '.join(ACTIONS)}.")
-    thesis = None if command.thesis_id is None else _thesis(view, command.thesis_id)
-    retrieval_id = None if command.retrieval_id is None else _search(transaction, command.retrieval_id)
+    thesis = None if command.thesis_id is None else thesis_of(view, command.thesis_id)
+    retrieval_id = (
+        None if command.retrieval_id is None else recorded_search(transaction, command.retrieval_id)
+    )
     event = DecisionRecorded(
         text=required_text(command.text),
         action=action,
@@ -146,7 +132,7 @@ def _(command: OpenThesis, transaction: Transaction, caller: Caller, view: View)
     symbol = normalise_symbol(command.symbol)
     notices: tuple[str, ...] = ()
     if symbol is not None:
-        standing = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=_SHOWN)
+        standing = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=SHOWN)
         notices = tuple(
             f"{symbol} already has the open thesis {other.memory_id}"
             f" ({other.details.get('direction', 'no direction')}, by {other.agent})."
@@ -164,10 +150,10 @@ def _(command: OpenThesis, transaction: Transaction, caller: Caller, view: View)
 
 @plan.register
 def _(command: UpdateThesis, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    thesis = _thesis(view, command.thesis_id)
-    _refuse_inherited(thesis, field="thesis_id")
-    _refuse_closed(thesis)
-    _check_version(thesis, command.expected_version)
+    thesis = thesis_of(view, command.thesis_id)
+    refuse_inherited(thesis, field="thesis_id")
+    refuse_closed(thesis)
+    check_version(thesis, command.expected_version)
     tags = None if command.tags is None else tag_list(command.tags)
     symbol = normalise_symbol(command.symbol)
     event = ThesisUpdated(
@@ -179,13 +165,13 @@ def _(command: UpdateThesis, transaction: Transaction, caller: Caller, view: Vie
         review_by=command.review_by,
         **_thesis_terms(command),
     )
-    return Plan((_about(thesis, event, symbol=symbol or thesis.symbol),))
+    return Plan((about(thesis, event, symbol=symbol or thesis.symbol),))
 
 
 @plan.register
 def _(command: CloseThesis, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    thesis = _thesis(view, command.thesis_id)
-    _refuse_inherited(thesis, field="thesis_id")
+    thesis = thesis_of(view, command.thesis_id)
+    refuse_inherited(thesis, field="thesis_id")
     outcome = {
         "result": short_text(command.result, field="result", longest=SHORT_TEXT_CHARS),
         "pnl": decimal_text(command.pnl, field="pnl"),
@@ -196,15 +182,15 @@ def _(command: CloseThesis, transaction: Transaction, caller: Caller, view: View
     said = {name: value for name, value in outcome.items() if value is not None}
     if thesis.status == "closed" and thesis.details["outcome"] == said:
         return Plan(standing=transaction.entry(thesis.sequence_from))
-    _refuse_closed(thesis)
-    _check_version(thesis, command.expected_version)
+    refuse_closed(thesis)
+    check_version(thesis, command.expected_version)
     notices = () if said else ("The thesis was closed without an outcome, so no lesson can rest on it.",)
-    return Plan((_about(thesis, ThesisClosed(notices=notices, **said)),))
+    return Plan((about(thesis, ThesisClosed(notices=notices, **said)),))
 
 
 @plan.register
 def _(command: ResolveMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    memory = _own(view, caller, command.memory_id, field="memory_id")
+    memory = own(view, caller, command.memory_id, field="memory_id")
     allowed = RESOLUTIONS.get(memory.kind)
     if allowed is None or command.status != allowed:
         step = {THESIS: "Use close_thesis.", DECISION: "A decision stands; record a new one."}.get(
@@ -216,18 +202,18 @@ def _(command: ResolveMemory, transaction: Transaction, caller: Caller, view: Vi
             hint=step or f"A {memory.kind} can become {allowed}.",
         )
     check_step(memory.kind, memory.status, command.status)
-    _check_version(memory, command.expected_version)
+    check_version(memory, command.expected_version)
     note = short_text(command.note, field="note", longest=NOTE_CHARS)
-    return Plan((_about(memory, StatusChanged(status=command.status, previous=memory.status, note=note)),))
+    return Plan((about(memory, StatusChanged(status=command.status, previous=memory.status, note=note)),))
 
 
 @plan.register
 def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    memory = _existing(view, command.memory_id, field="memory_id")
-    _refuse_inherited(memory, field="memory_id")
+    memory = existing(view, command.memory_id, field="memory_id")
+    refuse_inherited(memory, field="memory_id")
     other = None
     if command.other_id is not None:
-        other = _existing(view, command.other_id, field="other_id")
+        other = existing(view, command.other_id, field="other_id")
         if other.memory_id == memory.memory_id:
             raise InvalidInput(
                 "other_id names the same memory.", field="other_id", hint="Name the memory it conflicts with."
@@ -237,7 +223,7 @@ def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View)
         other_id=other.memory_id if other else None,
         note=short_text(command.note, field="note", longest=NOTE_CHARS),
     )
-    return Plan((_about(memory, event),))
+    return Plan((about(memory, event),))
 
 
 def _common(tags: tuple[str, ...], symbol: str | None) -> dict[str, object]:
@@ -251,7 +237,7 @@ def _common(tags: tuple[str, ...], symbol: str | None) -> dict[str, object]:
 
 def _thesis_terms(command: OpenThesis | UpdateThesis) -> dict[str, str | None]:
     return {
-        "direction": _one_of(command.direction, DIRECTIONS, field="direction"),
+        "direction": one_of(command.direction, DIRECTIONS, field="direction"),
         "horizon": short_text(command.horizon, field="horizon", longest=SHORT_TEXT_CHARS),
         "target": short_text(command.target, field="target", longest=SHORT_TEXT_CHARS),
         "invalidation": short_text(command.invalidation, field="invalidation", longest=SHORT_TEXT_CHARS),
@@ -262,52 +248,11 @@ def _new(kind: str, event: Recorded, symbol: str | None, retrieval_id: str | Non
     return Draft(event, "memory", new_id(PREFIXES[kind]), kind, normalise_symbol(symbol), retrieval_id)
 
 
-def _about(
-    memory: Version,
-    event: StatusChanged | Flagged | ThesisUpdated | ThesisClosed,
-    *,
-    symbol: str | None = None,
-) -> Draft:
-    return Draft(event, "memory", memory.memory_id, memory.kind, symbol or memory.symbol)
-
-
-def _one_of(value: str | None, allowed: tuple[str, ...], *, field: str) -> str | None:
-    if value is None or not value.strip():
-        return None
-    plain = value.strip().lower()
-    if plain not in allowed:
-        raise InvalidInput(
-            f"{field} is not a known value.", field=field, hint=f"One of {', '.join(allowed)}."
-        )
-    return plain
-
-
-def _existing(view: View, memory_id: str, *, field: str) -> Version:
-    found = view.version(identifier(memory_id, field=field))
-    if found is None:
-        raise NotFound(
-            f"{field} names no memory of this ledger.", field=field, hint="Find the id with search_memory."
-        )
-    return found
-
-
-def _own(view: View, caller: Caller, memory_id: str, *, field: str) -> Version:
-    found = _existing(view, memory_id, field=field)
-    _refuse_inherited(found, field=field)
-    if found.agent != caller.agent:
-        raise PermissionDenied(
-            f"{found.memory_id} was written by {found.agent}; only its author may end it.",
-            field=field,
-            hint="Use flag_memory to ask a person to look at it.",
-        )
-    return found
-
-
 def _superseded(command: Remember, caller: Caller, view: View) -> Version | None:
     """The caller's own note that a new one replaces."""
     if command.supersedes is None:
         return None
-    old = _own(view, caller, command.supersedes, field="supersedes")
+    old = own(view, caller, command.supersedes, field="supersedes")
     if old.kind != MEMORY:
         raise IllegalTransition(
             f"{old.memory_id} is a {old.kind}; only a note can be superseded by a note.",
@@ -316,61 +261,3 @@ def _superseded(command: Remember, caller: Caller, view: View) -> Version | None
         )
     check_step(MEMORY, old.status, "superseded", field="supersedes")
     return old
-
-
-def _search(transaction: Transaction, retrieval_id: str) -> str:
-    """The id of a recorded search."""
-    found = transaction.retrieval(identifier(retrieval_id, field="retrieval_id"))
-    if found is None:
-        raise NotFound(
-            "retrieval_id names no search of this ledger.",
-            field="retrieval_id",
-            hint="Use the retrieval_id that search_memory returned, or leave it out.",
-        )
-    return found.retrieval_id
-
-
-def _thesis(view: View, thesis_id: str) -> Version:
-    found = view.version(identifier(thesis_id, field="thesis_id"))
-    if found is not None and found.kind == THESIS:
-        return found
-    standing = view.versions(Filter(kind=THESIS, status="open"), limit=_SHOWN)
-    named = ", ".join(f"{thesis.memory_id} ({thesis.symbol or 'no symbol'})" for thesis in standing)
-    what = (
-        f"thesis_id names a {found.kind}, not a thesis."
-        if found
-        else "thesis_id names no thesis of this ledger."
-    )
-    raise NotFound(
-        what,
-        field="thesis_id",
-        hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
-    )
-
-
-def _refuse_inherited(memory: Version, *, field: str) -> None:
-    if memory.source is not None:
-        raise Inherited(
-            f"{memory.memory_id} belongs to the {memory.source} ledger, which a run can read but never change.",
-            field=field,
-            hint="Write a memory of the run's own that names it.",
-        )
-
-
-def _refuse_closed(thesis: Version) -> None:
-    if thesis.status == "closed":
-        raise AlreadyClosed(
-            f"{thesis.memory_id} was closed by {thesis.details['closed_by']}"
-            f" at sequence {thesis.sequence_from}.",
-            field="thesis_id",
-            hint="Open a new one with open_thesis and name this one; a post-mortem fits remember_lesson.",
-        )
-
-
-def _check_version(memory: Version, expected: int | None) -> None:
-    if expected is not None and expected != memory.version:
-        raise VersionConflict(
-            f"{memory.memory_id} is at version {memory.version}, not {expected}.",
-            field="expected_version",
-            hint="Read it with get_memory, then send the change again with the current version.",
-        )

@@ -14,15 +14,20 @@ from .events import (
     Delivered,
     Event,
     Flagged,
+    LessonJudged,
+    OrderIntended,
+    OrderOutcome,
+    PositionsReported,
     Recorded,
     Retrieved,
     SessionStarted,
     StatusChanged,
     ThesisClosed,
     ThesisUpdated,
+    Warned,
 )
-from .lifecycle import first_status
-from .rows import Delivery, Flag, Retrieval, Row, Session, Version
+from .lifecycle import ORDER_STATUSES, first_status
+from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
 from .terms import count_terms, index_text
 
 _NOT_DETAILS = frozenset(
@@ -61,6 +66,10 @@ def project(entry: Entry, event: Event, before: Before) -> list[Row]:
 
 @_rows.register
 def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
+    return _recorded(event, entry, before)
+
+
+def _recorded(event: Recorded, entry: Entry, before: Before) -> list[Row]:
     details = {
         name: value
         for name, value in event.model_dump(mode="json", exclude_none=True).items()
@@ -93,6 +102,68 @@ def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
             expires_at=event.expires_at,
             terms=terms,
         )
+    ]
+
+
+@_rows.register
+def _(event: OrderIntended, entry: Entry, before: Before) -> list[Row]:
+    rows = _recorded(event, entry, before)
+    touches = [Intent(entry.sequence, entry.subject_id, entry.agent, symbol) for symbol in event.touches]
+    return [*rows, *touches]
+
+
+@_rows.register
+def _(event: OrderOutcome, entry: Entry, before: Before) -> list[Row]:
+    old = _existing(entry, before)
+    told = event.model_dump(
+        mode="json", exclude_none=True, include={"broker_order_id", "filled_quantity", "average_price"}
+    )
+    order = old.details.get("order", {}) | told
+    if event.order_status is not None:
+        order["status"] = event.order_status
+    outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices", "previous"})
+    details = old.details | {"outcome": outcome} | ({"order": order} if order else {})
+    status = old.status if event.certainty in ORDER_STATUSES else event.certainty
+    return [_next(old, entry, status=status, details=details)]
+
+
+@_rows.register
+def _(event: PositionsReported, entry: Entry, before: Before) -> list[Row]:
+    positions = canonical([row.model_dump(exclude_none=True) for row in event.positions]).decode()
+    return [
+        Holdings(
+            sequence=entry.sequence,
+            event_id=entry.event_id,
+            agent=entry.agent,
+            standing=event.standing,
+            effective_at=entry.effective_at,
+            positions=positions,
+        )
+    ]
+
+
+@_rows.register
+def _(event: Warned, entry: Entry, before: Before) -> list[Row]:
+    return [
+        Caution(
+            sequence=entry.sequence,
+            code=event.code,
+            subject_id=entry.subject_id,
+            symbol=entry.symbol,
+            agent=entry.agent,
+            effective_at=entry.effective_at,
+            message=event.message,
+        )
+    ]
+
+
+@_rows.register
+def _(event: LessonJudged, entry: Entry, before: Before) -> list[Row]:
+    old = _existing(entry, before)
+    used = [*old.details.get("outcome_ids", ()), *event.outcome_ids]
+    tally = {"supports": event.supports, "contradicts": event.contradicts}
+    return [
+        _next(old, entry, status=event.status, details=old.details | {"tally": tally, "outcome_ids": used})
     ]
 
 

@@ -23,6 +23,8 @@ class Written:
     event_id: str
     effective_at: int
     warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What the kind adds: an order's reference, a report's holdings; times in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

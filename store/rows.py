@@ -107,7 +107,42 @@ class Flag:
     effective_at: int
 
 
-Row = Version | Retrieval | Delivery | Session | Flag
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One instrument that an order action touches; a multi-leg action has several."""
+
+    sequence: int
+    action_id: str
+    agent: str
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """One report of positions, as JSON text."""
+
+    sequence: int
+    event_id: str
+    agent: str
+    standing: str
+    effective_at: int
+    positions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One recorded warning."""
+
+    sequence: int
+    code: str
+    subject_id: str
+    symbol: str | None
+    agent: str
+    effective_at: int
+    message: str
+
+
+Row = Version | Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,12 @@ def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int) -> dict[
 
 
 def show_memory(
-    renderer: Renderer, version: Version, history: list[Entry], place: cursor.Place, reply_chars: int
+    renderer: Renderer,
+    version: Version,
+    history: list[Entry],
+    place: cursor.Place,
+    reply_chars: int,
+    story: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The body of a reply of at most `reply_chars` characters; its cursor leads to the rest of the text.
 
@@ -64,13 +69,21 @@ def show_memory(
     chunk = max(1, reply_chars // 2)
     while True:
         body = _page(renderer, version, history if place.offset == 0 else [], place, chunk)
-        while len(as_text(body)) > reply_chars and body["history"]:
-            body["history"].pop(0)
+        if story is not None and place.offset == 0:
+            body["explanation"] = story | {"steps": list(story["steps"])}
+        _shorten(body, reply_chars)
         if len(as_text(body)) <= reply_chars or chunk <= 64:
             break
         chunk //= 2
     body["truncated"] = body["cursor"] is not None or len(body["history"]) < body["history_total"]
     return body
+
+
+def _shorten(body: dict[str, Any], reply_chars: int) -> None:
+    """Leave out the oldest entries of history, then the oldest steps of the explanation, until the reply fits."""
+    steps = body.get("explanation", {}).get("steps", [])
+    while len(as_text(body)) > reply_chars and (body["history"] or steps):
+        (body["history"] or steps).pop(0)
 
 
 def _page(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .caller import Caller
-from .events import Selected
-from .lifecycle import LESSON, THESIS
+from .events import Position, Selected
+from .exposure import held_symbols
+from .lifecycle import DECISION, LESSON, THESIS
 from .render import NOTICE, Renderer, as_text, cut_text
-from .rows import Filter, Version
+from .rows import Caution, Filter, Holdings, Version
 from .search.recall import selected
 from .view import View
 
@@ -20,6 +21,7 @@ RECENT = 5
 _FULL_TEXT = 900
 _TEXT_STEPS = (_FULL_TEXT, 450, 220, 110, 60)
 _LINE = 140
+_HELD = 100
 _TAGS_SHOWN = 8
 
 EMPTY = "Memory is empty: nothing has been recorded yet. Do not invent earlier trades, theses or lessons."
@@ -46,6 +48,11 @@ class _Sections:
     due: list[Version]
     flags: list[dict[str, Any]]
     recent: list[Version]
+    held: dict[str, Position]
+    holdings: Holdings | None
+    rationales: list[dict[str, Any]]
+    unreconciled: list[Version]
+    cautions: list[Caution]
     counts: dict[str, int]
 
 
@@ -88,7 +95,13 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
         }
         for flag in view.flags(limit=SECTION)
     ]
+    held = held_symbols(view)
     return _Sections(
+        held=held,
+        holdings=view.holdings(),
+        rationales=_rationales(view, held),
+        unreconciled=view.unreconciled(None, limit=SECTION),
+        cautions=view.cautions(limit=SECTION),
         theses=_due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS),
         lessons=view.versions(validated, limit=SECTION),
         due=due,
@@ -98,6 +111,7 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
             "open_theses": view.count_versions(open_theses),
             "validated_lessons": view.count_versions(validated),
             "memories": view.totals()[0],
+            "unreconciled_orders": view.layers[0].snapshot.count_unreconciled(None, view.cut),
         },
     )
 
@@ -110,10 +124,9 @@ def _due_then_newest(due: list[Version], newest: list[Version], kind: str) -> li
 
 def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> dict[str, Any]:
     reviews = [_due_item(version, renderer, at) for version in sections.due] + sections.flags
-    return {
-        "held_symbols": [],
-        "current_position_rationales": [],
-        "positions_reason": NO_POSITIONS,
+    return _positions(sections, renderer) | {
+        "warnings": [_warning(caution, renderer) for caution in sections.cautions],
+        "unreconciled_orders": [renderer.open_order(action, at) for action in sections.unreconciled],
         "open_theses": [_item(version, renderer, at, longest) for version in sections.theses],
         "validated_lessons": [_item(version, renderer, at, longest) for version in sections.lessons],
         "reviews_due": reviews[:SECTION],
@@ -133,7 +146,19 @@ def _drop_until_fits(
     """Leave out whole items, the last of the longest section first, until the text fits."""
     kept = sections
     while True:
-        longest: list[Any] = max((kept.recent, kept.flags, kept.due, kept.lessons, kept.theses), key=_length)
+        longest: list[Any] = max(
+            (
+                kept.recent,
+                kept.flags,
+                kept.due,
+                kept.rationales,
+                kept.unreconciled,
+                kept.cautions,
+                kept.lessons,
+                kept.theses,
+            ),
+            key=_length,
+        )
         if longest:
             longest.pop()
         body = head | _render(kept, renderer, at, _TEXT_STEPS[-1])
@@ -144,6 +169,51 @@ def _drop_until_fits(
 
 def _length(section: Sized) -> int:
     return len(section)
+
+
+def _rationales(view: View, held: dict[str, Position]) -> list[dict[str, Any]]:
+    """For each held symbol the thesis behind it, else the latest decision on it, else that there is none."""
+    found = []
+    for symbol in list(held)[:SECTION]:
+        theses = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=1)
+        behind = theses or view.versions(Filter(kind=DECISION, symbol=symbol), limit=1)
+        why = {"memory_id": behind[0].memory_id, "kind": behind[0].kind} if behind else {}
+        text = cut_text(behind[0].text, _LINE) if behind else "no thesis or decision is recorded"
+        found.append({"symbol": symbol, "quantity": held[symbol].quantity, **why, "text": text})
+    return found
+
+
+def _positions(sections: _Sections, renderer: Renderer) -> dict[str, Any]:
+    if sections.holdings is None:
+        return {"held_symbols": [], "current_position_rationales": [], "positions_reason": NO_POSITIONS}
+    explained = {version.symbol for version in sections.theses}
+    held = list(sections.held)
+    return {
+        "held_symbols": held[:_HELD],
+        "current_position_rationales": sections.rationales,
+        "positions_reported_at": renderer.time(sections.holdings.effective_at),
+        "positions_standing": sections.holdings.standing,
+        "holdings_without_thesis": [
+            row["symbol"]
+            for row in sections.rationales
+            if row.get("kind") != THESIS and row["symbol"] not in explained
+        ],
+        "theses_without_holding": [
+            version.memory_id
+            for version in sections.theses
+            if version.symbol and version.symbol not in sections.held
+        ],
+    }
+
+
+def _warning(caution: Caution, renderer: Renderer) -> dict[str, Any]:
+    return {
+        "code": caution.code,
+        "memory_id": caution.subject_id,
+        "symbol": caution.symbol,
+        "warned_at": renderer.time(caution.effective_at),
+        "message": cut_text(caution.message, _LINE * 2),
+    }
 
 
 def _item(version: Version, renderer: Renderer, at: int, longest: int) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import NamedTuple
 
 from .engines.base import Snapshot
 from .entry import Entry
-from .rows import Filter, Flag, Version
+from .rows import Caution, Filter, Flag, Holdings, Version
 
 LIVE = "live"
 
@@ -46,10 +47,14 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The layers a call sees, its own first, at the instant `at` (microseconds since the epoch, UTC)."""
+    """The layers a call sees, its own first, at the instant `at` (microseconds since the epoch, UTC).
+
+    A strategy day is a date in `zone`, None being UTC.
+    """
 
     layers: tuple[Layer, ...]
     at: int
+    zone: tzinfo | None = None
 
     @property
     def cut(self) -> int:
@@ -112,6 +117,18 @@ class View:
         """Flags on memories in use, newest first."""
         found = [flag for layer in self.layers for flag in layer.snapshot.flags(layer.cut, limit=limit)]
         return sorted(found, key=lambda flag: -flag.effective_at)[:limit]
+
+    def holdings(self) -> Holdings | None:
+        """The latest report of positions in the call's own ledger."""
+        return self.layers[0].snapshot.holdings(self.cut)
+
+    def unreconciled(self, symbol: str | None, *, limit: int) -> list[Version]:
+        """Order actions of the call's own ledger whose outcome is not known, oldest first."""
+        return self.layers[0].snapshot.unreconciled(symbol, self.cut, limit=limit)
+
+    def cautions(self, *, limit: int) -> list[Caution]:
+        """Warnings of the call's own ledger on theses that stand as they did then, newest first."""
+        return self.layers[0].snapshot.cautions(self.cut, limit=limit)
 
     def match(self, term: str, conditions: Filter, *, limit: int) -> list[Held]:
         """Standing versions that hold a term, newest first in each layer."""

@@ -144,6 +144,28 @@ def _known(word: str | None, known: Sequence[str], option: str) -> str | None:
     )
 
 
+def explain(
+    name: Annotated[str, typer.Argument(metavar="ID", help="An order action, a decision or a thesis.")],
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell why it came about: what was shown and searched before, the thesis, the intent, the outcome."""
+    book = find_place(config, root, strategy, run).open()
+    try:
+        found = book.explain(name, as_of_instant(as_of))
+    finally:
+        book.close()
+    if as_json:
+        say(json.dumps(found.body))
+        return
+    for line in found.lines():
+        say(plain(line))
+
+
 def _between(book: Book, conditions: Mapping[str, object], after: int, last: int) -> Iterator[Entry]:
     while page := book.log(EntryFilter(**conditions, after=after, until_sequence=last)):  # type: ignore[arg-type]
         yield from page

@@ -7,7 +7,7 @@ not here but in `dispatch`.
 from types import MappingProxyType
 from typing import Final
 
-from . import clock, decisions, notes, reading, theses, upkeep
+from . import clock, decisions, notes, orders, outcomes, reading, theses, upkeep
 from .spec import ToolSpec
 
 TOOLS: Final = MappingProxyType(
@@ -19,6 +19,8 @@ TOOLS: Final = MappingProxyType(
             *decisions.TOOLS,
             *theses.TOOLS,
             *upkeep.TOOLS,
+            *orders.TOOLS,
+            *outcomes.TOOLS,
             *clock.TOOLS,
         )
     }

@@ -21,6 +21,7 @@ Status = Literal[
 ]  # fmt: skip
 AsOf = Annotated[Instant, Field(description="As it stood then: ISO time with offset.")]
 
+Format = Annotated[Literal["concise", "detailed"] | None, Word, Field(description="Default concise.")]
 Cursor = Annotated[OptionalId, Field(description="From the reply before.")]
 
 
@@ -38,9 +39,7 @@ class SearchArguments(Arguments):
     as_of: AsOf = None
     limit: Annotated[Integer, Field(description="1 to 50, default 10.")] = None
     cursor: Cursor = None
-    response_format: Annotated[
-        Literal["concise", "detailed"] | None, Word, Field(description="Default concise.")
-    ] = None
+    response_format: Format = None
 
 
 class GetArguments(Arguments):
@@ -49,6 +48,7 @@ class GetArguments(Arguments):
     memory_id: Annotated[str, Field(description="Id of a memory.")]
     as_of: AsOf = None
     cursor: Cursor = None
+    response_format: Format = None
 
 
 class StateArguments(Arguments):
@@ -81,7 +81,14 @@ def _search(book: Book, caller: Caller, given: SearchArguments, limits: LimitSet
 
 def _get(book: Book, caller: Caller, given: GetArguments, limits: LimitSettings) -> Reply:
     as_of = instant_of(given.as_of, field="as_of")
-    return book.get(caller, given.memory_id, as_of, cursor_text=given.cursor, reply_chars=limits.reply_chars)
+    return book.get(
+        caller,
+        given.memory_id,
+        as_of,
+        cursor_text=given.cursor,
+        detailed=given.response_format == "detailed",
+        reply_chars=limits.reply_chars,
+    )
 
 
 def _state(book: Book, caller: Caller, given: StateArguments, limits: LimitSettings) -> Reply:
@@ -101,7 +108,7 @@ TOOLS = (
     reading(
         "get_memory",
         "Get a memory",
-        "One memory, whole, with its history; long texts in pages.",
+        "One memory, whole, with its history; detailed explains an order, decision or thesis.",
         GetArguments,
         _get,
     ),

@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ..entry import Entry
-from ..rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Row, Version
+from ..rows import (
+    Caution,
+    Delivery,
+    EntryFilter,
+    Filter,
+    Flag,
+    Head,
+    Holdings,
+    Posting,
+    Retrieval,
+    Row,
+    Version,
+)
 
 T = TypeVar("T")
 
@@ -87,6 +99,41 @@ class Snapshot(Protocol):
 
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         """Open theses and lessons in use at the cut whose review date is not after `at`, earliest first."""
+
+    def holdings(self, cut: int) -> Holdings | None:
+        """The latest report of positions up to the cut."""
+
+    def unreconciled(self, symbol: str | None, cut: int, *, limit: int) -> list[Version]:
+        """Order actions that touch the symbol (None: any) and are still intent or unknown, oldest first."""
+
+    def count_unreconciled(self, symbol: str | None, cut: int) -> int:
+        """How many actions `unreconciled` would give without a limit."""
+
+    def cautions(self, cut: int, *, limit: int) -> list[Caution]:
+        """Invalidation warnings on open theses that have not been updated since, newest first."""
+
+    def submit_of(self, client_order_id: str, cut: int) -> str | None:
+        """The action id of the first submit under a client order id."""
+
+    def decision_in_call(self, agent: str, model_call_id: str) -> str | None:
+        """The latest decision an agent recorded in a model call."""
+
+    def last_intent(self, agent: str, symbol: str | None, cut: int) -> int:
+        """The sequence of the agent's latest order action that touches the symbol (None: any), 0 for none."""
+
+    def shown(
+        self, agent: str, model_call_id: str | None, session_id: str | None, after: int
+    ) -> dict[str, int]:
+        """The memories an agent was shown after a sequence, newest first, with the entry that showed each.
+
+        Bounded to a model call or a session where one is given.
+        """
+
+    def acting_on(self, memory_id: str, cut: int) -> list[str]:
+        """The order actions and decisions that name a decision, thesis or action as theirs."""
+
+    def around(self, agent: str, model_call_id: str, cut: int) -> list[Entry]:
+        """All entries an agent left in one model call, in order."""
 
     def retrieval(self, retrieval_id: str) -> Retrieval | None:
         """A recorded search."""

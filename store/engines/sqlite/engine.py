@@ -32,7 +32,8 @@ from .connection import Durability, connect, reading_access
 from .faults import DAMAGED_HINT, READ_ONLY_HINT, translate, translate_opening
 from .lock import FairLock
 from .preparation import Project, make_empty_file, prepare, rebuild, recognise, schema_of, write_copy
-from .snapshot import SqliteSnapshot, SqliteTransaction
+from .snapshot import SqliteSnapshot
+from .transaction import SqliteTransaction
 from .writer import GRACE_SECONDS, Writer
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from ..base import Transaction
 from . import schema
 from .connection import connect
 from .lock import FairLock
-from .snapshot import SqliteTransaction
+from .transaction import SqliteTransaction
 
 Project = Callable[[Transaction, Entry], Iterable[Row]]
 PAGE = 1_000

@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 
 APPLICATION_ID: Final = 0x44736B62
-CURRENT: Final = 2
+CURRENT: Final = 3
 
 _LEDGER = """
 CREATE TABLE memory_events (
@@ -43,6 +43,7 @@ CREATE TABLE memory_events (
     schema_version INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX memory_events_subject ON memory_events (subject_id, sequence);
+CREATE INDEX memory_events_call ON memory_events (model_call_id, sequence) WHERE model_call_id IS NOT NULL;
 CREATE UNIQUE INDEX memory_events_idempotency ON memory_events (agent, tool, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events
@@ -137,6 +138,34 @@ CREATE TABLE memory_flags (
     agent TEXT NOT NULL,
     effective_at INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE memory_intents (
+    sequence INTEGER NOT NULL,
+    action_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    symbol TEXT NOT NULL,
+    PRIMARY KEY (symbol, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX memory_intents_agent ON memory_intents (agent, sequence);
+CREATE TABLE memory_holdings (
+    sequence INTEGER PRIMARY KEY,
+    event_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    standing TEXT NOT NULL,
+    effective_at INTEGER NOT NULL,
+    positions TEXT NOT NULL
+) STRICT;
+CREATE TABLE memory_warnings (
+    sequence INTEGER PRIMARY KEY,
+    code TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    symbol TEXT,
+    agent TEXT NOT NULL,
+    effective_at INTEGER NOT NULL,
+    message TEXT NOT NULL
+) STRICT;
+CREATE INDEX memory_retrievals_agent ON memory_retrievals (agent, sequence);
+CREATE INDEX memory_versions_client_order
+    ON memory_versions (json_extract(details, '$.client_order_id'), sequence_from) WHERE kind = 'order_action';
 CREATE TABLE memory_clock (
     effective_at INTEGER PRIMARY KEY,
     sequence INTEGER NOT NULL
@@ -152,6 +181,9 @@ DROP TABLE IF EXISTS memory_deliveries;
 DROP TABLE IF EXISTS memory_sessions;
 DROP TABLE IF EXISTS memory_flags;
 DROP TABLE IF EXISTS memory_clock;
+DROP TABLE IF EXISTS memory_intents;
+DROP TABLE IF EXISTS memory_holdings;
+DROP TABLE IF EXISTS memory_warnings;
 """
 
 
@@ -168,6 +200,18 @@ def reset_projections(connection: apsw.Connection) -> None:
     connection.execute(_PROJECTIONS)
 
 
-# From schema 1 (no clock and flag projections, no totals in versions): only projections differ.
-STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: reset_projections}
+def _from_1(connection: apsw.Connection) -> None:
+    """Schema 2 brought the clock and flag projections and totals in versions."""
+    reset_projections(connection)
+
+
+def _from_2(connection: apsw.Connection) -> None:
+    """Schema 3 brought orders, positions and warnings, and an index on the ledger by model call."""
+    connection.execute(
+        "CREATE INDEX memory_events_call ON memory_events (model_call_id, sequence) WHERE model_call_id IS NOT NULL"
+    )
+    reset_projections(connection)
+
+
+STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: _from_1, 2: _from_2}
 """Step from each older schema to the next; all end with a rebuild of the projections."""

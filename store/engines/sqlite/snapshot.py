@@ -1,53 +1,26 @@
-"""All SQL that reads or writes rows, over one connection inside one transaction."""
+"""Reads of the ledger, of versions and of what was shown, over one connection inside one transaction."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
-from functools import singledispatchmethod
 from typing import Any
 
-import apsw
-
 from ...entry import COLUMNS, Entry
-from ...lifecycle import LESSON, THESIS
-from ...rows import (
-    Delivery,
-    EntryFilter,
-    Filter,
-    Flag,
-    Head,
-    Posting,
-    Retrieval,
-    Row,
-    Session,
-    Version,
-)
-from ...terms import facet, index_text
+from ...lifecycle import LESSON, ORDER_ACTION, THESIS
+from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Version
+from ...terms import facet
+from .order_reads import OrderReads
+from .reading import STANDING, VERSION, to_version
 
 _ENTRY = ", ".join(COLUMNS)
-_VERSION_FIELDS = tuple(field.name for field in fields(Version) if field.name != "source")
-_VERSION = ", ".join(f"v.{name}" for name in _VERSION_FIELDS)
 _RETRIEVAL = ", ".join(field.name for field in fields(Retrieval))
 _DELIVERY = ", ".join(field.name for field in fields(Delivery))
 _FLAG = ", ".join(f"f.{field.name}" for field in fields(Flag))
-_STANDING = "v.sequence_from <= ? AND (v.sequence_to IS NULL OR v.sequence_to > ?)"
 
 
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
-
-
-class SqliteSnapshot:
+class SqliteSnapshot(OrderReads):
     """Reads; the engine holds a transaction open around it."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    def _one(self, sql: str, bindings: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
-        found: tuple[Any, ...] | None = self._connection.execute(sql, bindings).fetchone()
-        return found
 
     def head(self) -> Head | None:
         row = self._one(
@@ -113,23 +86,23 @@ class SqliteSnapshot:
 
     def version(self, memory_id: str, cut: int) -> Version | None:
         row = self._one(
-            f"SELECT {_VERSION} FROM memory_versions v WHERE memory_id = ? AND sequence_from <= ?"
+            f"SELECT {VERSION} FROM memory_versions v WHERE memory_id = ? AND sequence_from <= ?"
             " ORDER BY version DESC LIMIT 1",
             (memory_id, cut),
         )
-        return None if row is None else _to_version(row)
+        return None if row is None else to_version(row)
 
     def version_at(self, sequence_from: int) -> Version | None:
-        row = self._one(f"SELECT {_VERSION} FROM memory_versions v WHERE sequence_from = ?", (sequence_from,))
-        return None if row is None else _to_version(row)
+        row = self._one(f"SELECT {VERSION} FROM memory_versions v WHERE sequence_from = ?", (sequence_from,))
+        return None if row is None else to_version(row)
 
     def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
         where, bindings = _where(conditions, cut, at)
         rows = self._connection.execute(
-            f"SELECT {_VERSION} FROM memory_versions v WHERE {where} ORDER BY v.sequence_from DESC LIMIT ?",
+            f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.sequence_from DESC LIMIT ?",
             (*bindings, limit),
         )
-        return [_to_version(row) for row in rows]
+        return [to_version(row) for row in rows]
 
     def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
         where, bindings = _where(conditions, cut, at)
@@ -157,11 +130,11 @@ class SqliteSnapshot:
 
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
-            f"SELECT {_VERSION} FROM memory_versions v WHERE v.changed_by = ? AND v.sequence_from <= ?"
+            f"SELECT {VERSION} FROM memory_versions v WHERE v.changed_by = ? AND v.sequence_from <= ?"
             " ORDER BY v.sequence_from DESC LIMIT ?",
             (agent, cut, limit),
         )
-        return [_to_version(row) for row in rows]
+        return [to_version(row) for row in rows]
 
     def totals(self, cut: int) -> tuple[int, int]:
         row = self._one(
@@ -174,7 +147,7 @@ class SqliteSnapshot:
     def flags(self, cut: int, *, limit: int) -> list[Flag]:
         rows = self._connection.execute(
             f"SELECT {_FLAG} FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
-            f" WHERE f.sequence <= ? AND {_STANDING}"
+            f" WHERE f.sequence <= ? AND {STANDING}"
             " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
             " ORDER BY f.sequence DESC LIMIT ?",
             (cut, cut, cut, limit),
@@ -183,13 +156,13 @@ class SqliteSnapshot:
 
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
-            f"SELECT {_VERSION} FROM memory_versions v WHERE v.stale_at <= ? AND {_STANDING}"
+            f"SELECT {VERSION} FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING}"
             f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
             f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
             " ORDER BY v.stale_at, v.sequence_from LIMIT ?",
             (at, cut, cut, limit),
         )
-        return [_to_version(row) for row in rows]
+        return [to_version(row) for row in rows]
 
     def retrieval(self, retrieval_id: str) -> Retrieval | None:
         row = self._one(f"SELECT {_RETRIEVAL} FROM memory_retrievals WHERE retrieval_id = ?", (retrieval_id,))
@@ -219,113 +192,6 @@ class SqliteSnapshot:
         return found is not None
 
 
-class SqliteTransaction(SqliteSnapshot):
-    """Reads and writes; the writer holds BEGIN IMMEDIATE and a savepoint around it."""
-
-    def insert_entry(self, entry: Entry) -> None:
-        self._connection.execute(
-            f"INSERT INTO memory_events ({_ENTRY}) VALUES ({_marks(len(COLUMNS))})", _values(entry, COLUMNS)
-        )
-        self.note_clock(entry)
-
-    def note_clock(self, entry: Entry) -> None:
-        """Keep the entry's place in time when it is the latest so far, for `cut_at`."""
-        self._connection.execute(
-            "INSERT INTO memory_clock (effective_at, sequence)"
-            " SELECT ?, ? WHERE ? > coalesce((SELECT max(effective_at) FROM memory_clock), ? - 1)",
-            (entry.effective_at, entry.sequence, entry.effective_at, entry.effective_at),
-        )
-
-    def apply(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._write(row)
-
-    @singledispatchmethod
-    def _write(self, row: Row) -> None:
-        raise TypeError(f"no table holds {type(row).__name__}")
-
-    @_write.register
-    def _(self, row: Version) -> None:
-        self._connection.execute(
-            "UPDATE memory_versions SET sequence_to = ? WHERE memory_id = ? AND sequence_to IS NULL",
-            (row.sequence_from, row.memory_id),
-        )
-        names = ", ".join(_VERSION_FIELDS)
-        self._connection.execute(
-            f"INSERT INTO memory_versions ({names}) VALUES ({_marks(len(_VERSION_FIELDS))})",
-            _from_version(row),
-        )
-        self._connection.execute(
-            "INSERT INTO memory_text (rowid, body, labels, facets) VALUES (?, ?, ?, ?)",
-            (
-                row.sequence_from,
-                index_text(row.text),
-                index_text(" ".join(_labels(row))),
-                " ".join(_facets(row)),
-            ),
-        )
-
-    @_write.register
-    def _(self, row: Retrieval) -> None:
-        self._insert("memory_retrievals", row)
-
-    @_write.register
-    def _(self, row: Delivery) -> None:
-        self._insert("memory_deliveries", row)
-
-    @_write.register
-    def _(self, row: Flag) -> None:
-        self._insert("memory_flags", row)
-
-    @_write.register
-    def _(self, row: Session) -> None:
-        self._insert("memory_sessions", row)
-
-    def _insert(self, table: str, row: Retrieval | Delivery | Flag | Session) -> None:
-        names = [field.name for field in fields(row)]
-        self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({_marks(len(names))})", _values(row, names)
-        )
-
-
-def _values(row: Any, names: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(getattr(row, name) for name in names)
-
-
-def _to_version(row: tuple[Any, ...]) -> Version:
-    named = dict(zip(_VERSION_FIELDS, row, strict=True))
-    named["tags"] = tuple(json.loads(named["tags"]))
-    named["details"] = json.loads(named["details"])
-    return Version(**named)
-
-
-def _from_version(version: Version) -> tuple[Any, ...]:
-    named = dict(zip(_VERSION_FIELDS, _values(version, _VERSION_FIELDS), strict=True))
-    for name in ("tags", "details"):
-        named[name] = json.dumps(named[name], ensure_ascii=False, sort_keys=True)
-    return tuple(named.values())
-
-
-def _labels(version: Version) -> Iterator[str]:
-    """Words besides the text under which a memory is found."""
-    if version.symbol:
-        yield version.symbol
-    yield from version.tags
-    for name in ("action", "category", "direction"):
-        if name in version.details:
-            yield str(version.details[name])
-
-
-def _facets(version: Version) -> Iterator[str]:
-    yield facet("kind", version.kind)
-    yield facet("status", version.status)
-    yield facet("agent", version.agent)
-    if version.symbol:
-        yield facet("symbol", version.symbol)
-    for tag in version.tags:
-        yield facet("tag", tag)
-
-
 def _match_expression(term: str, conditions: Filter) -> str:
     """An FTS5 query of quoted strings only; nothing the caller typed is read as syntax."""
     quoted = '"' + term.replace('"', '""') + '"'
@@ -339,11 +205,13 @@ def _match_expression(term: str, conditions: Filter) -> str:
 def _where(conditions: Filter, cut: int, at: int) -> tuple[str, tuple[Any, ...]]:
     """The standing, unexpired and not pending versions that meet the conditions."""
     clauses = [
-        _STANDING,
+        STANDING,
         "(v.expires_at IS NULL OR v.expires_at > ?)",
         "v.review_state IN ('none', 'approved')",
     ]
     bindings: list[Any] = [cut, cut, at]
+    if conditions.kind is None:
+        clauses.append(f"v.kind <> '{ORDER_ACTION}'")
     wanted = [
         ("v.kind = ?", conditions.kind),
         ("v.status = ?", conditions.status),

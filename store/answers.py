@@ -1,0 +1,65 @@
+"""What a caller is told of its write: the memory as it stands after it and, for an order, the compact reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .engines.base import Snapshot
+from .entry import Entry
+from .errors import StoreDamaged
+from .events import ClockAdvanced, OrderIntended, PositionsReported
+from .ledger import event_of
+from .render import cut_text
+from .replies import Written
+
+REASON_PREVIEW = 800
+
+
+def written(snapshot: Snapshot, entry: Entry) -> Written:
+    """The answer to the call that wrote an entry, the same whenever it is asked for."""
+    event = event_of(entry)
+    if isinstance(event, PositionsReported):
+        held = [row.symbol for row in event.positions]
+        return _plain(entry, "positions", "reported", {"held": held, "left_out": list(event.left_out)})
+    if isinstance(event, ClockAdvanced):
+        return _plain(entry, "clock", "advanced", {})
+    version = snapshot.version(entry.subject_id, entry.sequence)
+    if version is None:
+        raise StoreDamaged(f"Entry {entry.sequence} left no version.", hint="Run `deskbook rebuild`.")
+    return Written(
+        id=version.memory_id,
+        kind=version.kind,
+        status=version.status,
+        version=version.version,
+        sequence=entry.sequence,
+        event_id=entry.event_id,
+        effective_at=entry.effective_at,
+        warnings=tuple(getattr(event, "notices", ())),
+        extra=_reference(entry, event) if isinstance(event, OrderIntended) else _order(version.details),
+    )
+
+
+def _plain(entry: Entry, name: str, status: str, extra: dict[str, Any]) -> Written:
+    return Written(name, name, status, 1, entry.sequence, entry.event_id, entry.effective_at, extra=extra)
+
+
+def _order(details: dict[str, Any]) -> dict[str, Any]:
+    return {"order": details["order"]} if "order" in details else {}
+
+
+def _reference(entry: Entry, event: OrderIntended) -> dict[str, Any]:
+    """The compact reference of an order action; a run shows no machine's clock, so recorded_at is live only."""
+    return {
+        "decision_id": event.decision_id,
+        "action_id": entry.subject_id,
+        "previous_action_id": event.previous_action_id,
+        "operation": event.operation,
+        "agent": entry.agent,
+        "run": entry.run_id,
+        "model_call_id": entry.model_call_id,
+        "revision": event.revision,
+        "deployment": event.deployment,
+        "recorded_at": None if entry.run_id is not None else entry.recorded_at,
+        "reason_preview": cut_text(event.text, REASON_PREVIEW),
+        "reason_sha256": event.reason_sha256,
+    }

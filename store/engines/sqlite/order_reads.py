@@ -1,0 +1,121 @@
+"""Reads for orders: open actions, positions, warnings, and what an agent had been shown before it acted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from ...entry import COLUMNS, Entry
+from ...lifecycle import ORDER_ACTION
+from ...rows import Caution, Holdings, Version
+from .reading import STANDING, VERSION, Reading
+
+_ENTRY = ", ".join(COLUMNS)
+_HOLDINGS = ", ".join(field.name for field in fields(Holdings))
+_CAUTION = ", ".join(f"w.{field.name}" for field in fields(Caution))
+_LINKS = ("decision_id", "thesis_id", "previous_action_id", "submit_action_id")
+_OPEN = f"v.kind = '{ORDER_ACTION}' AND v.status IN ('intent', 'unknown') AND {STANDING}"
+
+
+class OrderReads(Reading):
+    """The order side of a snapshot."""
+
+    def holdings(self, cut: int) -> Holdings | None:
+        row = self._one(
+            f"SELECT {_HOLDINGS} FROM memory_holdings WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1",
+            (cut,),
+        )
+        return None if row is None else Holdings(*row)
+
+    def unreconciled(self, symbol: str | None, cut: int, *, limit: int) -> list[Version]:
+        where, bindings = _open_actions(symbol, cut)
+        return self._versions(
+            f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.created_at, v.ordinal LIMIT ?",
+            (*bindings, limit),
+        )
+
+    def count_unreconciled(self, symbol: str | None, cut: int) -> int:
+        where, bindings = _open_actions(symbol, cut)
+        row = self._one(f"SELECT count(*) FROM memory_versions v WHERE {where}", bindings)
+        return int(row[0]) if row else 0
+
+    def cautions(self, cut: int, *, limit: int) -> list[Caution]:
+        rows = self._connection.execute(
+            f"SELECT {_CAUTION} FROM memory_warnings w JOIN memory_versions v ON v.memory_id = w.subject_id"
+            f" WHERE w.code = 'thesis_invalidation_reached' AND w.sequence <= ? AND {STANDING}"
+            " AND v.status = 'open' AND v.sequence_from < w.sequence ORDER BY w.sequence DESC LIMIT ?",
+            (cut, cut, cut, limit),
+        )
+        return [Caution(*row) for row in rows]
+
+    def submit_of(self, client_order_id: str, cut: int) -> str | None:
+        row = self._one(
+            "SELECT memory_id FROM memory_versions WHERE kind = 'order_action'"
+            " AND json_extract(details, '$.client_order_id') = ? AND json_extract(details, '$.operation') = 'submit'"
+            " AND version = 1 AND sequence_from <= ? ORDER BY sequence_from LIMIT 1",
+            (client_order_id, cut),
+        )
+        return None if row is None else str(row[0])
+
+    def decision_in_call(self, agent: str, model_call_id: str) -> str | None:
+        row = self._one(
+            "SELECT subject_id FROM memory_events WHERE model_call_id = ? AND agent = ?"
+            " AND event_type = 'decision.recorded' ORDER BY sequence DESC LIMIT 1",
+            (model_call_id, agent),
+        )
+        return None if row is None else str(row[0])
+
+    def last_intent(self, agent: str, symbol: str | None, cut: int) -> int:
+        touching, bound = ("AND symbol = ?", (symbol,)) if symbol is not None else ("", ())
+        row = self._one(
+            f"SELECT max(sequence) FROM memory_intents WHERE agent = ? AND sequence <= ? {touching}",
+            (agent, cut, *bound),
+        )
+        return int(row[0] or 0) if row else 0
+
+    def shown(
+        self, agent: str, model_call_id: str | None, session_id: str | None, after: int
+    ) -> dict[str, int]:
+        narrowed = ""
+        bound: tuple[str, ...] = ()
+        if model_call_id is not None:
+            narrowed, bound = " AND model_call_id = ?", (model_call_id,)
+        elif session_id is not None:
+            narrowed, bound = " AND session_id = ?", (session_id,)
+        rows = self._connection.execute(
+            f"SELECT sequence, selected FROM memory_retrievals WHERE agent = ? AND sequence > ?{narrowed}"
+            f" UNION ALL SELECT sequence, shown FROM memory_deliveries WHERE agent = ? AND sequence > ?{narrowed}"
+            " ORDER BY 1 DESC",
+            (agent, after, *bound, agent, after, *bound),
+        )
+        found: dict[str, int] = {}
+        for sequence, shown in rows:
+            for item in json.loads(shown):
+                found.setdefault(item["id"], sequence)
+        return found
+
+    def acting_on(self, memory_id: str, cut: int) -> list[str]:
+        named = " OR ".join(f"json_extract(details, '$.{name}') = ?1" for name in _LINKS)
+        rows = self._connection.execute(
+            "SELECT DISTINCT memory_id FROM memory_versions WHERE kind IN ('order_action', 'decision')"
+            f" AND sequence_from <= ?2 AND ({named})",
+            (memory_id, cut),
+        )
+        return [str(name) for (name,) in rows]
+
+    def around(self, agent: str, model_call_id: str, cut: int) -> list[Entry]:
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM memory_events WHERE model_call_id = ? AND agent = ? AND sequence <= ?"
+            " ORDER BY sequence",
+            (model_call_id, agent, cut),
+        )
+        return [Entry(*row) for row in rows]
+
+
+def _open_actions(symbol: str | None, cut: int) -> tuple[str, tuple[Any, ...]]:
+    """Order actions that are still intent or unknown at the cut and touch the symbol (None: any)."""
+    if symbol is None:
+        return _OPEN, (cut, cut)
+    touching = "EXISTS (SELECT 1 FROM memory_intents i WHERE i.action_id = v.memory_id AND i.symbol = ?)"
+    return f"{touching} AND {_OPEN}", (symbol, cut, cut)

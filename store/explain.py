@@ -1,0 +1,167 @@
+"""Why an order, decision or thesis came about: everything around it in the order of the ledger.
+
+The bundle holds what the agent had been shown and had searched before, the thesis as it stood, the decision, the
+intent, the outcome and what came of it. It is read from entries, so it says what the ledger can prove.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .entry import Entry
+from .errors import NotFound
+from .lifecycle import DECISION, ORDER_ACTION, THESIS
+from .render import NOTICE, Renderer, cut_text
+from .rows import Version
+from .view import View
+
+EXPLAINED = (ORDER_ACTION, DECISION, THESIS)
+MOST_ENTRIES = 200
+_TEXT = 1_500
+_SHOWINGS = ("memory.retrieved", "memory.delivered")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The bundle as JSON values, its steps in order of sequence."""
+
+    body: dict[str, Any]
+
+    def lines(self) -> list[str]:
+        """The bundle for a person, a line a step."""
+        head = self.body["subject"]
+        told = [f"{head['kind']} {head['id']} {head['status']} {head.get('symbol') or ''}".rstrip()]
+        steps = self.body["steps"]
+        told += [
+            f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {step['what']}"
+            for step in steps
+        ]
+        return told
+
+
+def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
+    """Explain an order action, a decision or a thesis; raises NotFound for anything else."""
+    subject = view.version(memory_id)
+    if subject is None or subject.kind not in EXPLAINED:
+        raise NotFound(
+            "memory_id names no order, decision or thesis of this ledger.",
+            field="memory_id",
+            hint="Find decisions and theses with search_memory; orders with list_unreconciled_orders.",
+        )
+    related = _related(view, subject)
+    entries: dict[int, Entry] = {}
+    for name in related:
+        for entry in view.history(name):
+            entries[entry.sequence] = entry
+    for entry in list(entries.values()):
+        for before in _seen_before(view, entry):
+            entries.setdefault(before.sequence, before)
+    ordered = [entries[sequence] for sequence in sorted(entries) if _tells(entries[sequence], related)]
+    body = {
+        "notice": NOTICE,
+        "subject": renderer.concise(subject, view.at, _TEXT),
+        "related": sorted(related - {memory_id}),
+        "steps_total": len(ordered),
+        "steps": [_step(entry, renderer) for entry in ordered[-MOST_ENTRIES:]],
+    }
+    return Explanation(body)
+
+
+def _related(view: View, subject: Version) -> set[str]:
+    """The memories that belong to one story: the decision, its thesis, the actions that carry it out."""
+    found = {subject.memory_id}
+    for name in ("decision_id", "thesis_id", "previous_action_id", "submit_action_id"):
+        if subject.details.get(name):
+            found.add(str(subject.details[name]))
+    for name in found:
+        version = view.version(name)
+        if version is not None and version.kind == DECISION and version.details.get("thesis_id"):
+            found.add(str(version.details["thesis_id"]))
+    found |= set(view.layers[0].snapshot.acting_on(subject.memory_id, view.cut))
+    for name in list(found):
+        version = view.version(name)
+        if version is not None and version.kind == ORDER_ACTION:
+            found.add(str(version.details["decision_id"]))
+    return found
+
+
+def _seen_before(view: View, entry: Entry) -> list[Entry]:
+    """What the agent was shown before it wrote an entry: in the same model call, else the search it names."""
+    snapshot = view.layers[0].snapshot
+    if entry.event_type in _SHOWINGS:
+        return []
+    found = []
+    if entry.model_call_id is not None:
+        around = snapshot.around(entry.agent, entry.model_call_id, entry.sequence)
+        found += [before for before in around if before.event_type in _SHOWINGS]
+    if entry.retrieval_id is not None:
+        found += snapshot.history(entry.retrieval_id, entry.sequence)
+    return found
+
+
+def _tells(entry: Entry, related: set[str]) -> bool:
+    """Leave out showings of other subjects that say nothing of this story."""
+    return entry.event_type != "memory.delivered" or entry.subject_id in {"state", *related}
+
+
+def _step(entry: Entry, renderer: Renderer) -> dict[str, Any]:
+    content = json.loads(entry.content)
+    step: dict[str, Any] = {
+        "sequence": entry.sequence,
+        "event": entry.event_type,
+        "subject": entry.subject_id,
+        "agent": entry.agent,
+        "effective_at": renderer.time(entry.effective_at),
+        "what": cut_text(_what(entry, content), _TEXT),
+    }
+    for name in ("retrieval_id", "model_call_id"):
+        value = getattr(entry, name)
+        if value is not None:
+            step[name] = value
+    shown = content.get("selected", content.get("shown"))
+    if shown is not None:
+        step["shown"] = [{"id": item["id"], "version": item["version"]} for item in shown]
+    if "evidence" in content:
+        step["evidence"] = content["evidence"]
+    return step
+
+
+def _what(entry: Entry, content: dict[str, Any]) -> str:
+    """One entry in words."""
+    symbol = f" {entry.symbol}" if entry.symbol else ""
+    if entry.event_type == "memory.retrieved":
+        asked = content["query"] or "the newest"
+        return f'searched for "{asked}": {content["total"]} found, {len(content["selected"])} handed over'
+    if entry.event_type == "memory.delivered":
+        return f"was shown {'the state' if content['surface'] == 'state' else entry.subject_id}"
+    if entry.event_type == "order_action.recorded":
+        terms = [content.get(name) for name in ("side", "quantity", "order_type", "limit_price")]
+        named = " ".join(str(term) for term in terms if term is not None)
+        return f"intended to {content['operation']}{symbol} {named}: {' '.join(content['text'].split())}"
+    if entry.event_type == "order.outcome":
+        told = [
+            f"{name} {content[name]}"
+            for name in ("filled_quantity", "average_price", "error_type")
+            if name in content
+        ]
+        return (
+            f"outcome {content['certainty']} ({content['standing']}){', ' if told else ''}{', '.join(told)}"
+        )
+    if entry.event_type == "thesis.outcome_observed":
+        told = [
+            f"{name} {content[name]}"
+            for name in ("quantity", "last_price", "unrealised_return_pct")
+            if name in content
+        ]
+        return f"observed{symbol} on {content['day']} ({content['standing']}): {', '.join(told)}"
+    if entry.event_type == "thesis.closed":
+        told = [
+            f"{name} {content[name]}"
+            for name in ("result", "pnl", "return_pct", "exit_price", "note")
+            if name in content
+        ]
+        return f"closed the thesis: {', '.join(told) or 'no outcome'}"
+    said = content.get("text") or content.get("message") or content.get("note") or content.get("status") or ""
+    return f"{entry.event_type}{symbol}: {' '.join(str(said).split())}"

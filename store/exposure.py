@@ -1,0 +1,49 @@
+"""What is at stake: what is held, and whether an agent was shown the thesis behind it before it acts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from .caller import Caller
+from .engines.base import Transaction
+from .events import Position
+from .lifecycle import THESIS
+from .rows import Filter
+from .view import View
+
+_THESES = 20
+_RETRIEVED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Open theses on a symbol that the agent was not shown, and what it retrieved instead."""
+
+    thesis_ids: tuple[str, ...]
+    retrieved: tuple[str, ...]
+
+
+def held_symbols(view: View) -> dict[str, Position]:
+    """What the latest report of positions holds, by symbol; nothing before the first report."""
+    holdings = view.holdings()
+    if holdings is None:
+        return {}
+    return {row["symbol"]: Position.model_validate(row) for row in json.loads(holdings.positions)}
+
+
+def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: str) -> Unseen | None:
+    """What the caller should have looked at before acting on a symbol; None when it was shown every open thesis.
+
+    Only recorded searches and showings count: those of the same model call or, without one, those of the same
+    session (in a run: of the run) since the agent's previous order action on that symbol.
+    """
+    theses = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=_THESES)
+    after = 0 if caller.model_call_id is not None else transaction.last_intent(caller.agent, symbol, view.cut)
+    in_run = caller.now is not None
+    session = None if in_run or caller.model_call_id is not None else caller.session_id
+    shown = transaction.shown(caller.agent, caller.model_call_id, session, after)
+    unseen = tuple(thesis.memory_id for thesis in theses if thesis.memory_id not in shown)
+    if theses and not unseen:
+        return None
+    return Unseen(unseen, tuple(name for name in shown if name not in unseen)[:_RETRIEVED])

@@ -1,0 +1,148 @@
+"""What every command's plan rests on: the plan itself, and the look-ups and refusals that handlers share.
+
+A handler runs inside the transaction that will hold its entries, so what it reads cannot change before they are
+written. The first draft of a plan is the one the caller is answered about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+
+from .caller import Caller
+from .commands import Command
+from .engines.base import Transaction
+from .entry import Entry
+from .errors import AlreadyClosed, Inherited, InvalidInput, NotFound, PermissionDenied, VersionConflict
+from .events import Event
+from .inputs import identifier
+from .ledger import Draft
+from .lifecycle import THESIS
+from .rows import Filter, Version
+from .view import View
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The drafts to append, or the entry that already says the same."""
+
+    drafts: tuple[Draft, ...] = ()
+    standing: Entry | None = None
+
+
+@singledispatch
+def plan(command: Command, transaction: Transaction, caller: Caller, view: View) -> Plan:
+    """The entries a command leads to.
+
+    Raises the InvalidInput, NotFound, Conflict or PermissionDenied that fits.
+    """
+    raise TypeError(f"no handler for {type(command).__name__}")
+
+
+def about(
+    memory: Version,
+    event: Event,
+    *,
+    symbol: str | None = None,
+) -> Draft:
+    """The draft of an entry about a memory, which keeps its kind and, unless another is given, its symbol."""
+    return Draft(event, "memory", memory.memory_id, memory.kind, symbol or memory.symbol)
+
+
+def one_of(value: str | None, allowed: tuple[str, ...], *, field: str) -> str | None:
+    """The listed word that is meant, spaces and capitals aside; None when blank, InvalidInput when unknown."""
+    if value is None or not value.strip():
+        return None
+    plain = value.strip().lower()
+    if plain not in allowed:
+        raise InvalidInput(
+            f"{field} is not a known value.", field=field, hint=f"One of {', '.join(allowed)}."
+        )
+    return plain
+
+
+def existing(view: View, memory_id: str, *, field: str) -> Version:
+    """The standing memory of an id; NotFound names the field."""
+    found = view.version(identifier(memory_id, field=field))
+    if found is None:
+        raise NotFound(
+            f"{field} names no memory of this ledger.", field=field, hint="Find the id with search_memory."
+        )
+    return found
+
+
+def own(view: View, caller: Caller, memory_id: str, *, field: str) -> Version:
+    """A memory that the caller wrote in this ledger; PermissionDenied for another's."""
+    found = existing(view, memory_id, field=field)
+    refuse_inherited(found, field=field)
+    if found.agent != caller.agent:
+        raise PermissionDenied(
+            f"{found.memory_id} was written by {found.agent}; only its author may end it.",
+            field=field,
+            hint="Use flag_memory to ask a person to look at it.",
+        )
+    return found
+
+
+def recorded_search(transaction: Transaction, retrieval_id: str) -> str:
+    """The id of a recorded search."""
+    found = transaction.retrieval(identifier(retrieval_id, field="retrieval_id"))
+    if found is None:
+        raise NotFound(
+            "retrieval_id names no search of this ledger.",
+            field="retrieval_id",
+            hint="Use the retrieval_id that search_memory returned, or leave it out.",
+        )
+    return found.retrieval_id
+
+
+def thesis_of(view: View, thesis_id: str) -> Version:
+    """The standing thesis of an id; NotFound lists what is open."""
+    found = view.version(identifier(thesis_id, field="thesis_id"))
+    if found is not None and found.kind == THESIS:
+        return found
+    standing = view.versions(Filter(kind=THESIS, status="open"), limit=SHOWN)
+    named = ", ".join(f"{thesis.memory_id} ({thesis.symbol or 'no symbol'})" for thesis in standing)
+    what = (
+        f"thesis_id names a {found.kind}, not a thesis."
+        if found
+        else "thesis_id names no thesis of this ledger."
+    )
+    raise NotFound(
+        what,
+        field="thesis_id",
+        hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
+    )
+
+
+def refuse_inherited(memory: Version, *, field: str) -> None:
+    """Raise Inherited when a run would change what belongs to the live ledger."""
+    if memory.source is not None:
+        raise Inherited(
+            f"{memory.memory_id} belongs to the {memory.source} ledger, which a run can read but never change.",
+            field=field,
+            hint="Write a memory of the run's own that names it.",
+        )
+
+
+def refuse_closed(thesis: Version) -> None:
+    """Raise AlreadyClosed when the thesis is closed."""
+    if thesis.status == "closed":
+        raise AlreadyClosed(
+            f"{thesis.memory_id} was closed by {thesis.details['closed_by']}"
+            f" at sequence {thesis.sequence_from}.",
+            field="thesis_id",
+            hint="Open a new one with open_thesis and name this one; a post-mortem fits remember_lesson.",
+        )
+
+
+def check_version(memory: Version, expected: int | None) -> None:
+    """Raise VersionConflict when the caller expected another version."""
+    if expected is not None and expected != memory.version:
+        raise VersionConflict(
+            f"{memory.memory_id} is at version {memory.version}, not {expected}.",
+            field="expected_version",
+            hint="Read it with get_memory, then send the change again with the current version.",
+        )
