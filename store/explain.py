@@ -20,6 +20,8 @@ from .view import View
 EXPLAINED = (ORDER_ACTION, DECISION, THESIS)
 MOST_ENTRIES = 200
 _TEXT = 1_500
+_ACTS = ("decision.recorded", "order_action.recorded")
+_SESSION_SHOWINGS = 20
 _SHOWINGS = ("memory.retrieved", "memory.delivered")
 
 
@@ -88,7 +90,10 @@ def _related(view: View, subject: Version) -> set[str]:
 
 
 def _seen_before(view: View, entry: Entry) -> list[Entry]:
-    """What the agent was shown before it wrote an entry: in the same model call, else the search it names."""
+    """What the agent was shown before it wrote an entry.
+
+    In the same model call or, for an act without one, in its session since it acted last; and the search it names.
+    """
     snapshot = view.layers[0].snapshot
     if entry.event_type in _SHOWINGS:
         return []
@@ -96,6 +101,8 @@ def _seen_before(view: View, entry: Entry) -> list[Entry]:
     if entry.model_call_id is not None:
         around = snapshot.around(entry.agent, entry.model_call_id, entry.sequence)
         found += [before for before in around if before.event_type in _SHOWINGS]
+    elif entry.event_type in _ACTS and entry.session_id is not None:
+        found += snapshot.showings(entry.agent, entry.session_id, entry.sequence, limit=_SESSION_SHOWINGS)
     if entry.retrieval_id is not None:
         found += snapshot.history(entry.retrieval_id, entry.sequence)
     return found

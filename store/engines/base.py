@@ -129,6 +129,9 @@ class Snapshot(Protocol):
         Bounded to a model call or a session where one is given.
         """
 
+    def showings(self, agent: str, session_id: str, before: int, *, limit: int) -> list[Entry]:
+        """What an agent searched and was shown in a session before an entry, since it acted last, newest first."""
+
     def acting_on(self, memory_id: str, cut: int) -> list[str]:
         """The order actions and decisions that name a decision, thesis or action as theirs."""
 

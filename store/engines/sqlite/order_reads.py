@@ -95,6 +95,23 @@ class OrderReads(Reading):
                 found.setdefault(item["id"], sequence)
         return found
 
+    def showings(self, agent: str, session_id: str, before: int, *, limit: int) -> list[Entry]:
+        acted = self._one(
+            "SELECT max(sequence_from) FROM memory_versions WHERE agent = ? AND sequence_from < ? AND version = 1"
+            " AND kind IN ('order_action', 'decision')",
+            (agent, before),
+        )
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM memory_events WHERE sequence IN ("
+            " SELECT sequence FROM memory_retrievals"
+            "  WHERE agent = ?1 AND session_id = ?2 AND sequence > ?3 AND sequence < ?4"
+            " UNION ALL SELECT sequence FROM memory_deliveries"
+            "  WHERE agent = ?1 AND session_id = ?2 AND sequence > ?3 AND sequence < ?4"
+            ") ORDER BY sequence DESC LIMIT ?5",
+            (agent, session_id, int(acted[0] or 0) if acted else 0, before, limit),
+        )
+        return [Entry(*row) for row in rows]
+
     def acting_on(self, memory_id: str, cut: int) -> list[str]:
         named = " OR ".join(f"json_extract(details, '$.{name}') = ?1" for name in _LINKS)
         rows = self._connection.execute(
