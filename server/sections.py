@@ -22,8 +22,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
+from store.errors import ConfigError
 from store.limits import IDENTIFIER_CHARS, TEXT_CHARS
+from store.symbols import Symbols
 
+from .aliases import Meaning, read_meaning, symbols_of, written
 from .near_miss import did_you_mean
 
 FAULT: Final = "deskbook_fault"
@@ -121,6 +124,21 @@ def _log_level(value: object) -> object:
     return wanted or "INFO"
 
 
+def _meaning(value: object) -> Meaning:
+    try:
+        return read_meaning(value)
+    except ConfigError as fault:
+        raise _fault(fault.message) from None
+
+
+def _known(table: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
+    try:
+        symbols_of(table)
+    except ConfigError as fault:
+        raise _fault(f"cannot be used: {fault.message} {fault.hint or ''}".rstrip(" .")) from None
+    return MappingProxyType(dict(table))
+
+
 def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
@@ -134,6 +152,11 @@ _Frozen = (AfterValidator(lambda table: MappingProxyType(dict(table))), PlainSer
 Name = Annotated[str, AfterValidator(_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_tuple)]
 Table = Annotated[Mapping[Name, V], *_Frozen]
+Aliases = Annotated[
+    Mapping[Name, Annotated[Meaning, BeforeValidator(_meaning)]],
+    AfterValidator(_known),
+    PlainSerializer(written),
+]
 Age = Annotated[int, BeforeValidator(_age)]
 Keep = Annotated[int | None, BeforeValidator(_keep)]
 Variable = Annotated[str, AfterValidator(_variable)]
@@ -286,9 +309,16 @@ class ReviewSettings(Section):
 
 
 class SymbolSettings(Section):
-    """`[symbols]`: other spellings of an instrument, each to the one it stands for."""
+    """`[symbols]`: other spellings of an instrument, each to the one it stands for, and on which dates."""
 
-    aliases: Table[Name] = Field(default_factory=_empty, description="a table of text to text")
+    aliases: Aliases = Field(
+        default_factory=_empty, description="a table of text to text, or to { to, from, until } with dates"
+    )
+
+    @property
+    def rules(self) -> Symbols:
+        """The aliases as the store applies them."""
+        return symbols_of(self.aliases)
 
 
 class LogSettings(Section):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from server.aliases import Meaning
 from server.settings import Settings, load_settings
 from store.errors import ConfigError
 
@@ -182,8 +183,22 @@ def test_content_may_be_kept_for_ever(load: Load) -> None:
 
 
 def test_aliases_are_a_table_of_symbols(load: Load) -> None:
-    aliases = load('[symbols.aliases]\n"GOOG.US" = "GOOG"\n"比特币" = "BTC/USD"').symbols.aliases
-    assert dict(aliases) == {"GOOG.US": "GOOG", "比特币": "BTC/USD"}
+    symbols = load('[symbols.aliases]\n"GOOG.US" = "GOOG"\n"比特币" = "BTC/USD"').symbols
+    assert dict(symbols.aliases) == {"GOOG.US": Meaning("GOOG"), "比特币": Meaning("BTC/USD")}
+    assert symbols.rules.normalise("goog.us", None) == "GOOG"
+
+
+@pytest.mark.parametrize(
+    "date", ['"2022-06-09"', "2022-06-09", '"2022-06-09T00:00:00Z"', "2022-06-08T20:00:00-04:00"]
+)
+def test_an_alias_ends_on_a_date(load: Load, date: str) -> None:
+    """P071"""
+    settings = load(f'[symbols.aliases]\nFB = {{ to = "META", until = {date} }}')
+    end = 19_152 * DAY_US
+    assert dict(settings.symbols.aliases) == {"FB": Meaning("META", until_us=end)}
+    assert settings.symbols.rules.normalise("fb", end - 1) == "META"
+    assert settings.symbols.rules.normalise("fb", end) == "FB"
+    assert '"FB":{"to":"META","until":"2022-06-09T00:00:00Z"}' in settings.model_dump_json()
 
 
 def test_the_time_zone_is_ready_to_use(load: Load) -> None:

@@ -104,8 +104,44 @@ def test_what_only_the_launch_sets_is_no_key_of_the_file(refuse: Refuse, key: st
         ('[review]\nlesson = "٣d"', "allowed: an age"),
         ('[retention]\nkeep = "never"', 'retention.keep is "never"; allowed: an age'),
         ('[approval]\nlesson = "yes"', 'approval.lesson is "yes"; allowed: "auto", "review" or "ask".'),
-        ("[symbols.aliases]\nA = 1", "symbols.aliases.A is 1; allowed: text."),
-        ('[symbols]\naliases = ["A"]', "symbols.aliases is a list; allowed: a table of text to text."),
+        (
+            "[symbols.aliases]\nA = 1",
+            "symbols.aliases.A is neither text nor a table; allowed: text, or a table such as",
+        ),
+        (
+            "[symbols.aliases]\nA = { until = 2022-06-09 }",
+            "symbols.aliases.A has no text as its to; allowed: text",
+        ),
+        (
+            '[symbols.aliases]\nA = { to = "B", till = 2022-06-09 }',
+            'symbols.aliases.A has the key "till"; allowed',
+        ),
+        (
+            '[symbols.aliases]\nA = { to = "B", until = 2022 }',
+            "symbols.aliases.A has no date as its until; allowed",
+        ),
+        (
+            '[symbols.aliases]\nA = { to = "B", from = "June" }',
+            'A has "June" as its from; allowed: a date such as',
+        ),
+        (
+            '[symbols.aliases]\nA = { to = "B", from = 2022-06-09T09:30:00 }',
+            'A has "2022-06-09T09:30:00" as its from',
+        ),
+        (
+            '[symbols.aliases]\nA = { to = "B", from = 2022-06-09, until = 2022-06-09 }',
+            'symbols.aliases cannot be used: The alias "A" ends before it begins.',
+        ),
+        (
+            '[symbols.aliases]\nA = "B"\nB = "A"',
+            "symbols.aliases cannot be used: The alias A leads back to itself. Name the symbol that stays",
+        ),
+        (
+            '[symbols.aliases]\nA = "B"\na = "C"',
+            "The aliases of A lead to B and to C at once, from any date on.",
+        ),
+        ('[symbols.aliases]\n" " = "B"', 'symbols.aliases cannot be used: The alias " " has a blank symbol.'),
+        ('[symbols]\naliases = ["A"]', "symbols.aliases is a list; allowed: a table of text to text, or"),
         ("[log]\nlevel = 3", "log.level is 3; allowed: debug, info, warning, error, critical."),
     ],
 )
