@@ -131,6 +131,7 @@ class OpenLedgers:
                 inherit=None if run is None else identity.inherit,
                 durability=store.durability,
                 zone=self._settings.clock.zone,
+                symbols=self._settings.symbols.rules,
                 product=f"deskbook {__version__}",
             )
         except NotFound:

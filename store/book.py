@@ -29,6 +29,7 @@ from .readings import Readings, head_of
 from .render import Renderer, as_text
 from .replies import Reply, Written
 from .rows import Head
+from .symbols import Symbols
 
 WRITE_SECONDS = 10.0
 NOTE_SECONDS = 2.0
@@ -50,6 +51,7 @@ class Book(Readings):
         durability: str = "full",
         clock: Clock | None = None,
         zone: tzinfo | None = None,
+        symbols: Symbols | None = None,
         product: str = "deskbook",
     ) -> Book:
         """Open the ledger of a strategy (live) or of one of its runs, making it unless `create` is false.
@@ -82,7 +84,8 @@ class Book(Readings):
         except BaseException:
             engine.close()
             raise
-        return cls(engine, ledger, inheritance, Renderer(None if str(zone) == "UTC" else zone), genesis)
+        renderer = Renderer(None if str(zone) == "UTC" else zone)
+        return cls(engine, ledger, inheritance, renderer, symbols or Symbols(), genesis)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.

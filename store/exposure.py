@@ -29,7 +29,8 @@ def held_symbols(view: View) -> dict[str, Position]:
     holdings = view.holdings()
     if holdings is None:
         return {}
-    return {row["symbol"]: Position.model_validate(row) for row in json.loads(holdings.positions)}
+    rows = [Position.model_validate(row) for row in json.loads(holdings.positions)]
+    return {view.instrument(row.symbol, holdings.effective_at): row for row in rows}
 
 
 def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: str) -> Unseen | None:
@@ -39,7 +40,11 @@ def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: 
     session (in a run: of the run) since the agent's previous order action on that symbol.
     """
     theses = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=_THESES)
-    after = 0 if caller.model_call_id is not None else transaction.last_intent(caller.agent, symbol, view.cut)
+    after = (
+        0
+        if caller.model_call_id is not None
+        else transaction.last_intent(caller.agent, view.spellings(symbol), view.cut)
+    )
     in_run = caller.now is not None
     session = None if in_run or caller.model_call_id is not None else caller.session_id
     shown = transaction.shown(caller.agent, caller.model_call_id, session, after)

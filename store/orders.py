@@ -325,7 +325,7 @@ def _unseen(
     found = []
     for symbol in touches:
         unseen = unseen_theses(transaction, caller, view, symbol)
-        if unseen is None or (not unseen.thesis_ids and symbol not in held):
+        if unseen is None or (not unseen.thesis_ids and view.instrument(symbol) not in held):
             continue
         what = f"the open thesis {', '.join(unseen.thesis_ids)}" if unseen.thesis_ids else "no thesis"
         message = (

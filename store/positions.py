@@ -42,13 +42,13 @@ def _(command: ReportPositions, transaction: Transaction, caller: Caller, view: 
     read = [_row(row, f"positions[{index}]") for index, row in enumerate(_rows(command.positions))]
     held = tuple(row for row in read if row.asset_type not in CASH and Decimal(row.quantity) != 0)
     left_out = tuple(row.symbol for row in read if row not in held)
-    _refuse_repeats(held)
+    _refuse_repeats(held, view)
     report = PositionsReported(standing=caller.standing, positions=held, left_out=left_out)
     drafts = [Draft(report, SUBJECT, SUBJECT)]
-    by_symbol = {row.symbol: row for row in held}
+    by_symbol = {view.instrument(row.symbol): row for row in held}
     theses = view.versions(Filter(kind=THESIS, status="open"), limit=_THESES)
     for thesis in theses:
-        row = by_symbol.get(thesis.symbol or "")
+        row = by_symbol.get(view.instrument(thesis.symbol, thesis.effective_at)) if thesis.symbol else None
         if row is None or thesis.source is not None:
             continue
         drafts.extend(_observe(thesis, row, transaction, caller, view))
@@ -171,11 +171,12 @@ def _number(value: Any, *, field: str) -> str | None:
     return None if value is None else decimal_text(str(value), field=field)
 
 
-def _refuse_repeats(held: tuple[Position, ...]) -> None:
+def _refuse_repeats(held: tuple[Position, ...], view: View) -> None:
     seen: set[str] = set()
     for row in held:
-        if row.symbol in seen:
+        name = view.instrument(row.symbol)
+        if name in seen:
             raise InvalidInput(
                 f"{row.symbol} stands twice in positions.", field="positions", hint="One row an instrument."
             )
-        seen.add(row.symbol)
+        seen.add(name)

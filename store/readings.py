@@ -31,6 +31,7 @@ from .search import cursor
 from .search.recall import Question, recall, selected
 from .showing import show_hits, show_memory
 from .state import build_state
+from .symbols import Symbols
 from .view import Layer, View
 
 SEARCH_SECONDS = 2.0
@@ -41,12 +42,19 @@ class Readings:
     """The reading side of an open ledger."""
 
     def __init__(
-        self, engine: Engine, ledger: Ledger, inheritance: Inheritance, renderer: Renderer, genesis: Genesis
+        self,
+        engine: Engine,
+        ledger: Ledger,
+        inheritance: Inheritance,
+        renderer: Renderer,
+        symbols: Symbols,
+        genesis: Genesis,
     ) -> None:
         self._engine = engine
         self._ledger = ledger
         self._inheritance = inheritance
         self._renderer = renderer
+        self._symbols = symbols
         self.genesis = genesis
 
     def search(self, caller: Caller, request: SearchRequest) -> Reply:
@@ -76,7 +84,8 @@ class Readings:
             question = Question(request.query, request.conditions, request.limit, place.offset)
             with self._view(snapshot, place.cut, place.at) as view:
                 found = recall(view, question)
-        reply, given = show_hits(self._renderer, request, place, found, retrieval_id)
+                similar = () if found.total else self._similar(view, request.conditions.symbol)
+        reply, given = show_hits(self._renderer, request, place, found, retrieval_id, similar)
         event = found.record(question, request.as_of, given, reply.text)
         draft = Draft(event, "retrieval", retrieval_id, retrieval_id=retrieval_id)
         self._record_search(caller, draft)
@@ -154,8 +163,10 @@ class Readings:
         """Order actions whose outcome is not known, oldest first, with their age, as they stood."""
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
-            found = snapshot.unreconciled(symbol, cut, limit=limit)
-            total = snapshot.count_unreconciled(symbol, cut)
+            with self._view(snapshot, cut, at) as view:
+                named = None if symbol is None else view.spellings(symbol)
+            found = snapshot.unreconciled(named, cut, limit=limit)
+            total = snapshot.count_unreconciled(named, cut)
         body: dict[str, Any] = {
             "notice": NOTICE,
             "total": total,
@@ -195,11 +206,21 @@ class Readings:
         told = explain(view, self._renderer, version.memory_id).body
         return {name: told[name] for name in ("related", "steps_total", "steps")}
 
+    def _similar(self, view: View, symbol: str | None) -> tuple[str, ...]:
+        """Spellings like a symbol under which memory does hold something, for one that holds nothing."""
+        if symbol is None:
+            return ()
+        return tuple(
+            name
+            for name in self._symbols.similar(symbol, view.at)
+            if view.count_versions(Filter(symbol=name))
+        )
+
     @contextmanager
     def _view(self, snapshot: Snapshot, cut: int, at: int) -> Iterator[View]:
         """What a call sees at a cut of this ledger and an instant, what it inherits included."""
         with self._inheritance.layers(at) as inherited:
-            yield View((Layer(snapshot, cut), *inherited), at, self._renderer.zone)
+            yield View((Layer(snapshot, cut), *inherited), at, self._renderer.zone, self._symbols)
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
         """Cut and instant of a reading: as things stand at the call's time, or as they stood at `as_of`.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .symbols import Line
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -156,6 +158,8 @@ class Filter:
     agent: str | None = None
     since: int | None = None
     until: int | None = None
+    lines: tuple[Line, ...] = ()
+    """What `symbol` stands for, once a view has looked it up; then it is this that rows must meet."""
 
     def as_content(self) -> dict[str, Any]:
         """The conditions that are set, for the record of a search."""

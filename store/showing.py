@@ -19,7 +19,12 @@ NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
 
 
 def show_hits(
-    renderer: Renderer, request: SearchRequest, place: cursor.Place, found: Found, retrieval_id: str
+    renderer: Renderer,
+    request: SearchRequest,
+    place: cursor.Place,
+    found: Found,
+    retrieval_id: str,
+    similar: tuple[str, ...] = (),
 ) -> tuple[Reply, int]:
     """The reply with as many hits as fit, and how many those are; its cursor leads to the next ones."""
     hits = [_hit(renderer, request, hit, place.at) for hit in found.hits]
@@ -36,11 +41,17 @@ def show_hits(
             "hits": hits,
         }
         if not found.total:
-            body["message"] = NOTHING_FOUND
+            body["message"] = NOTHING_FOUND + _hint(request, similar)
         text = as_text(body)
         if len(text) <= request.reply_chars or len(hits) <= 1:
             return Reply(body, text), len(hits)
         hits.pop()
+
+
+def _hint(request: SearchRequest, similar: tuple[str, ...]) -> str:
+    if not similar:
+        return ""
+    return f" Nothing is kept under {request.conditions.symbol}; similar: {', '.join(similar)}."
 
 
 def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class _Sections:
     recent: list[Version]
     held: dict[str, Position]
     holdings: Holdings | None
+    instruments: dict[str, str]
+    """What each open thesis shown is on, by memory id."""
     rationales: list[dict[str, Any]]
     unreconciled: list[Version]
     cautions: list[Caution]
@@ -96,13 +98,19 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
         for flag in view.flags(limit=SECTION)
     ]
     held = held_symbols(view)
+    theses = _due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS)
     return _Sections(
+        instruments={
+            version.memory_id: view.instrument(version.symbol, version.effective_at)
+            for version in theses
+            if version.symbol
+        },
         held=held,
         holdings=view.holdings(),
         rationales=_rationales(view, held),
         unreconciled=view.unreconciled(None, limit=SECTION),
         cautions=view.cautions(limit=SECTION),
-        theses=_due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS),
+        theses=theses,
         lessons=view.versions(validated, limit=SECTION),
         due=due,
         flags=flags,
@@ -186,7 +194,7 @@ def _rationales(view: View, held: dict[str, Position]) -> list[dict[str, Any]]:
 def _positions(sections: _Sections, renderer: Renderer) -> dict[str, Any]:
     if sections.holdings is None:
         return {"held_symbols": [], "current_position_rationales": [], "positions_reason": NO_POSITIONS}
-    explained = {version.symbol for version in sections.theses}
+    explained = set(sections.instruments.values())
     held = list(sections.held)
     return {
         "held_symbols": held[:_HELD],
@@ -199,9 +207,7 @@ def _positions(sections: _Sections, renderer: Renderer) -> dict[str, Any]:
             if row.get("kind") != THESIS and row["symbol"] not in explained
         ],
         "theses_without_holding": [
-            version.memory_id
-            for version in sections.theses
-            if version.symbol and version.symbol not in sections.held
+            name for name, instrument in sections.instruments.items() if instrument not in sections.held
         ],
     }
 

@@ -7,13 +7,14 @@ the inherited live ledger carries `source` "live"; nothing else tells the two ap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import NamedTuple
 
 from .engines.base import Snapshot
 from .entry import Entry
 from .rows import Caution, Filter, Flag, Holdings, Version
+from .symbols import Symbols
 
 LIVE = "live"
 
@@ -49,12 +50,13 @@ class Held(NamedTuple):
 class View:
     """The layers a call sees, its own first, at the instant `at` (microseconds since the epoch, UTC).
 
-    A strategy day is a date in `zone`, None being UTC.
+    A strategy day is a date in `zone`, None being UTC; `symbols` says which spellings are one instrument.
     """
 
     layers: tuple[Layer, ...]
     at: int
     zone: tzinfo | None = None
+    symbols: Symbols = field(default_factory=Symbols)
 
     @property
     def cut(self) -> int:
@@ -65,6 +67,19 @@ class View:
     def inherited_cut(self) -> int | None:
         """The cut in the inherited ledger, None when nothing is inherited."""
         return self.layers[1].cut if len(self.layers) > 1 else None
+
+    def instrument(self, symbol: str, at: int | None = None) -> str:
+        """The instrument that a column's symbol names at an instant, by default the view's own."""
+        return self.symbols.normalise(symbol, self.at if at is None else at) or symbol
+
+    def spellings(self, symbol: str) -> tuple[str, ...]:
+        """Every column that may name the instrument."""
+        return tuple(dict.fromkeys(line.symbol for line in self.symbols.lines(symbol, self.at)))
+
+    def _lined(self, conditions: Filter) -> Filter:
+        if conditions.symbol is None or conditions.lines:
+            return conditions
+        return replace(conditions, lines=self.symbols.lines(conditions.symbol, self.at))
 
     def totals(self) -> tuple[int, int]:
         """How many memories stand, and the terms of their first versions together."""
@@ -96,12 +111,14 @@ class View:
 
     def versions(self, conditions: Filter, *, limit: int) -> list[Version]:
         """Standing versions that meet the conditions, newest first."""
+        conditions = self._lined(conditions)
         return self._newest(
             lambda layer: layer.snapshot.versions(conditions, layer.cut, self.at, limit=limit), limit
         )
 
     def count_versions(self, conditions: Filter) -> int:
         """How many versions `versions` would give without a limit."""
+        conditions = self._lined(conditions)
         return sum(layer.snapshot.count_versions(conditions, layer.cut, self.at) for layer in self.layers)
 
     def changed_by(self, agent: str, *, limit: int) -> list[Version]:
@@ -124,7 +141,8 @@ class View:
 
     def unreconciled(self, symbol: str | None, *, limit: int) -> list[Version]:
         """Order actions of the call's own ledger whose outcome is not known, oldest first."""
-        return self.layers[0].snapshot.unreconciled(symbol, self.cut, limit=limit)
+        spellings = None if symbol is None else self.spellings(symbol)
+        return self.layers[0].snapshot.unreconciled(spellings, self.cut, limit=limit)
 
     def cautions(self, *, limit: int) -> list[Caution]:
         """Warnings of the call's own ledger on theses that stand as they did then, newest first."""
@@ -132,6 +150,7 @@ class View:
 
     def match(self, term: str, conditions: Filter, *, limit: int) -> list[Held]:
         """Standing versions that hold a term, newest first in each layer."""
+        conditions = self._lined(conditions)
         return [
             Held(Place(index, posting.sequence_from), posting.terms)
             for index, layer in enumerate(self.layers)
@@ -140,6 +159,7 @@ class View:
 
     def containing(self, literal: str, conditions: Filter, *, scan: int) -> list[Place]:
         """Standing versions whose text holds a literal, among the `scan` newest of each layer."""
+        conditions = self._lined(conditions)
         return [
             Place(index, sequence)
             for index, layer in enumerate(self.layers)

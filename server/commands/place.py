@@ -53,6 +53,7 @@ class Place:
             create=False,
             durability=self.settings.store.durability,
             zone=self.settings.clock.zone,
+            symbols=self.settings.symbols.rules,
             product=f"deskbook {__version__}",
         )
 

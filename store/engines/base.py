@@ -103,10 +103,10 @@ class Snapshot(Protocol):
     def holdings(self, cut: int) -> Holdings | None:
         """The latest report of positions up to the cut."""
 
-    def unreconciled(self, symbol: str | None, cut: int, *, limit: int) -> list[Version]:
-        """Order actions that touch the symbol (None: any) and are still intent or unknown, oldest first."""
+    def unreconciled(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
+        """Order actions that touch one of the symbols (None: any) and are still intent or unknown, oldest first."""
 
-    def count_unreconciled(self, symbol: str | None, cut: int) -> int:
+    def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
         """How many actions `unreconciled` would give without a limit."""
 
     def cautions(self, cut: int, *, limit: int) -> list[Caution]:
@@ -118,8 +118,8 @@ class Snapshot(Protocol):
     def decision_in_call(self, agent: str, model_call_id: str) -> str | None:
         """The latest decision an agent recorded in a model call."""
 
-    def last_intent(self, agent: str, symbol: str | None, cut: int) -> int:
-        """The sequence of the agent's latest order action that touches the symbol (None: any), 0 for none."""
+    def last_intent(self, agent: str, symbols: tuple[str, ...] | None, cut: int) -> int:
+        """The sequence of the agent's latest order action that touches one of the symbols (None: any), 0 for none."""
 
     def shown(
         self, agent: str, model_call_id: str | None, session_id: str | None, after: int

@@ -88,7 +88,7 @@ def _newest(view: View, question: Question) -> Found:
 def _ids_first(view: View, terms: tuple[str, ...], conditions: Filter, ranked: list[Scored]) -> list[Scored]:
     """Put the memories that the query names by id before all others, when they meet the conditions."""
     named = [place for name in named_ids(terms) if (place := view.place(name)) is not None]
-    first = [place for place in named if _meets(_standing_at(view, place), conditions, view.at)]
+    first = [place for place in named if _meets(_standing_at(view, place), conditions, view)]
     top = 1 + (ranked[0].score if ranked else 0.0)
     return [Scored(place, top) for place in first] + [hit for hit in ranked if hit.place not in first]
 
@@ -98,18 +98,25 @@ def selected(version: Version) -> Selected:
     return Selected(id=version.memory_id, version=version.version, source=version.source)
 
 
-def _meets(version: Version, conditions: Filter, at: int) -> bool:
+def _meets(version: Version, conditions: Filter, view: View) -> bool:
     return (
         conditions.kind in (None, version.kind)
         and conditions.status in (None, version.status)
-        and conditions.symbol in (None, version.symbol)
+        and _on_line(version, conditions.symbol, view)
         and conditions.agent in (None, version.agent)
         and set(conditions.tags) <= set(version.tags)
         and (conditions.since is None or version.effective_at >= conditions.since)
         and (conditions.until is None or version.effective_at <= conditions.until)
-        and (version.expires_at is None or version.expires_at > at)
+        and (version.expires_at is None or version.expires_at > view.at)
         and version.review_state in ("none", "approved")
     )
+
+
+def _on_line(version: Version, symbol: str | None, view: View) -> bool:
+    if symbol is None:
+        return True
+    named = version.symbol and view.instrument(version.symbol, version.effective_at)
+    return named == view.instrument(symbol)
 
 
 def _standing(view: View, scored: Scored) -> Version:

@@ -28,15 +28,15 @@ class OrderReads(Reading):
         )
         return None if row is None else Holdings(*row)
 
-    def unreconciled(self, symbol: str | None, cut: int, *, limit: int) -> list[Version]:
-        where, bindings = _open_actions(symbol, cut)
+    def unreconciled(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
+        where, bindings = _open_actions(symbols, cut)
         return self._versions(
             f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.created_at, v.ordinal LIMIT ?",
             (*bindings, limit),
         )
 
-    def count_unreconciled(self, symbol: str | None, cut: int) -> int:
-        where, bindings = _open_actions(symbol, cut)
+    def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
+        where, bindings = _open_actions(symbols, cut)
         row = self._one(f"SELECT count(*) FROM memory_versions v WHERE {where}", bindings)
         return int(row[0]) if row else 0
 
@@ -66,11 +66,11 @@ class OrderReads(Reading):
         )
         return None if row is None else str(row[0])
 
-    def last_intent(self, agent: str, symbol: str | None, cut: int) -> int:
-        touching, bound = ("AND symbol = ?", (symbol,)) if symbol is not None else ("", ())
+    def last_intent(self, agent: str, symbols: tuple[str, ...] | None, cut: int) -> int:
+        touching = "" if symbols is None else f" AND symbol IN ({', '.join('?' * len(symbols))})"
         row = self._one(
-            f"SELECT max(sequence) FROM memory_intents WHERE agent = ? AND sequence <= ? {touching}",
-            (agent, cut, *bound),
+            f"SELECT max(sequence) FROM memory_intents WHERE agent = ? AND sequence <= ?{touching}",
+            (agent, cut, *(symbols or ())),
         )
         return int(row[0] or 0) if row else 0
 
@@ -130,9 +130,12 @@ class OrderReads(Reading):
         return [Entry(*row) for row in rows]
 
 
-def _open_actions(symbol: str | None, cut: int) -> tuple[str, tuple[Any, ...]]:
-    """Order actions that are still intent or unknown at the cut and touch the symbol (None: any)."""
-    if symbol is None:
+def _open_actions(symbols: tuple[str, ...] | None, cut: int) -> tuple[str, tuple[Any, ...]]:
+    """Order actions that are still intent or unknown at the cut and touch one of the symbols (None: any)."""
+    if symbols is None:
         return _OPEN, (cut, cut)
-    touching = "EXISTS (SELECT 1 FROM memory_intents i WHERE i.action_id = v.memory_id AND i.symbol = ?)"
-    return f"{touching} AND {_OPEN}", (symbol, cut, cut)
+    marks = ", ".join("?" * len(symbols))
+    touching = (
+        f"EXISTS (SELECT 1 FROM memory_intents i WHERE i.action_id = v.memory_id AND i.symbol IN ({marks}))"
+    )
+    return f"{touching} AND {_OPEN}", (*symbols, cut, cut)

@@ -9,6 +9,7 @@ from typing import Any
 from ...entry import COLUMNS, Entry
 from ...lifecycle import LESSON, ORDER_ACTION, THESIS
 from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Version
+from ...symbols import Line
 from ...terms import facet
 from .order_reads import OrderReads
 from .reading import STANDING, VERSION, to_version
@@ -196,8 +197,14 @@ def _match_expression(term: str, conditions: Filter) -> str:
     """An FTS5 query of quoted strings only; nothing the caller typed is read as syntax."""
     quoted = '"' + term.replace('"', '""') + '"'
     named = [("kind", conditions.kind), ("status", conditions.status), ("agent", conditions.agent)]
-    named += [("symbol", conditions.symbol), *(("tag", tag) for tag in conditions.tags)]
+    named += [("tag", tag) for tag in conditions.tags]
     facets = [f'"{facet(name, value)}"' for name, value in named if value]
+    spellings = [line.symbol for line in conditions.lines]
+    if not spellings and conditions.symbol:
+        spellings = [conditions.symbol]
+    if spellings:
+        symbols = dict.fromkeys(facet("symbol", spelling) for spelling in spellings)
+        facets.append("(" + " OR ".join(f'"{symbol}"' for symbol in symbols) + ")")
     expression = f"{{body labels}} : {quoted}"
     return f"({expression}) AND (facets : ({' AND '.join(facets)}))" if facets else expression
 
@@ -215,7 +222,7 @@ def _where(conditions: Filter, cut: int, at: int) -> tuple[str, tuple[Any, ...]]
     wanted = [
         ("v.kind = ?", conditions.kind),
         ("v.status = ?", conditions.status),
-        ("v.symbol = ?", conditions.symbol),
+        ("v.symbol = ?", None if conditions.lines else conditions.symbol),
         ("v.agent = ?", conditions.agent),
         ("v.effective_at >= ?", conditions.since),
         ("v.effective_at <= ?", conditions.until),
@@ -225,4 +232,24 @@ def _where(conditions: Filter, cut: int, at: int) -> tuple[str, tuple[Any, ...]]
         if value is not None:
             clauses.append(clause)
             bindings.append(value)
+    if conditions.lines:
+        clause, more = _on_lines(conditions.lines)
+        clauses.append(clause)
+        bindings.extend(more)
     return " AND ".join(clauses), tuple(bindings)
+
+
+def _on_lines(lines: tuple[Line, ...]) -> tuple[str, list[Any]]:
+    """Versions of one instrument under any of its spellings, each in its own time."""
+    choices: list[str] = []
+    bindings: list[Any] = []
+    for line in lines:
+        parts: list[tuple[str, Any]] = [
+            ("v.symbol = ?", line.symbol),
+            ("v.effective_at >= ?", line.from_us),
+            ("v.effective_at < ?", line.until_us),
+        ]
+        named = [(part, value) for part, value in parts if value is not None]
+        choices.append(f"({' AND '.join(part for part, _ in named)})")
+        bindings.extend(value for _, value in named)
+    return f"({' OR '.join(choices)})", bindings
