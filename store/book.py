@@ -303,12 +303,15 @@ class Book:
             yield View((Layer(snapshot, cut), *inherited), at)
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
-        """Cut and instant of a reading: the call's own time, or `as_of` when that is earlier."""
+        """Cut and instant of a reading: how things stand, or the cut at `as_of`.
+
+        That cut holds also where `as_of` is not before now: a clock that stepped back leaves later entries behind.
+        """
         head = _head(snapshot)
         now = self._ledger.instant(snapshot, head, caller)
-        if as_of is None or as_of >= now:
+        if as_of is None:
             return head.sequence, now
-        return snapshot.cut_at(as_of), as_of
+        return snapshot.cut_at(as_of), min(as_of, now)
 
     def _onward(
         self, start: cursor.Place, cursor_text: str | None, query: str, conditions: Filter
