@@ -24,7 +24,7 @@ from .idempotency import check_same, keyed
 from .ids import RETRIEVAL, new_id
 from .inheritance import Inherit, Inheritance, check_inherit, pin_of
 from .inputs import identifier
-from .ledger import Draft, Ledger, event_of, projected
+from .ledger import Draft, Ledger, event_of, projected, without_beginning
 from .limits import QUERY_CHARS, SEARCH_LIMIT
 from .memories import plan
 from .paths import absent, ledger_path, make_folders, refuse_links
@@ -79,6 +79,9 @@ class Book:
         path = ledger_path(root, strategy, run)
         refuse_links(root, path)
         if create and absent(path):
+            if run is not None and begins is None:
+                # Before anything is made: a run that never began must not lie about as a ledger without a genesis.
+                raise without_beginning()
             make_folders(root, path)
         engine = SqliteEngine(
             path, projected, durability="normal" if durability == "normal" else "full", create=create
