@@ -23,7 +23,7 @@ from .handlers import plan
 from .idempotency import check_same, keyed
 from .inheritance import Inherit, Inheritance, check_inherit, pin_of
 from .inputs import identifier
-from .ledger import Draft, Ledger, projected
+from .ledger import Draft, Ledger, projected, without_beginning
 from .paths import absent, ledger_path, make_folders, refuse_links
 from .readings import Readings, head_of
 from .render import Renderer, as_text
@@ -63,6 +63,9 @@ class Book(Readings):
         path = ledger_path(root, strategy, run)
         refuse_links(root, path)
         if create and absent(path):
+            if run is not None and begins is None:
+                # Before anything is made: a run that never began must not lie about as a ledger without a genesis.
+                raise without_beginning()
             make_folders(root, path)
         engine = SqliteEngine(
             path, projected, durability="normal" if durability == "normal" else "full", create=create

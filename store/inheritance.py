@@ -13,8 +13,8 @@ from .engines.base import Engine, Snapshot
 from .engines.sqlite import SqliteEngine
 from .errors import ConfigError, ForeignFile, NotFound
 from .events import Genesis
-from .ledger import Pin, event_of, projected
-from .paths import ledger_path
+from .ledger import Pin, genesis_of, projected
+from .paths import ledger_path, refuse_links
 from .view import LIVE, Layer
 
 Inherit = Literal["none", "live"]
@@ -33,21 +33,27 @@ class Inheritance:
     def of(cls, root: Path, strategy: str, genesis: Genesis) -> Inheritance:
         """Open what a run's genesis says it inherits.
 
-        Raises ForeignFile when the live ledger is not the one that was pinned, or has lost the pinned entry.
+        Raises ForeignFile when the live ledger is gone, is not the one that was pinned, or lost the pinned entry.
         """
         if not genesis.live_sequence:
             return cls()
-        engine = SqliteEngine(ledger_path(root, strategy, None), projected, create=False, writes=False)
+        try:
+            engine = _live(root, strategy)
+        except NotFound:
+            raise _lost("gone") from None
         inheritance = cls(engine, genesis.live_sequence)
-        with engine.read() as snapshot:
-            held = holds(snapshot, genesis)
-        if not held:
+        try:
+            inheritance._check(engine, genesis)
+        except BaseException:
             inheritance.close()
-            raise ForeignFile(
-                "The live ledger that this run inherits was replaced or rewritten since the run began.",
-                hint="Restore that live ledger, or begin a new run.",
-            )
+            raise
         return inheritance
+
+    @staticmethod
+    def _check(engine: Engine, genesis: Genesis) -> None:
+        with engine.read() as snapshot:
+            if not holds(snapshot, genesis):
+                raise _lost("not the one it began with: it was replaced or rewritten")
 
     @contextmanager
     def layers(self, at: int) -> Iterator[tuple[Layer, ...]]:
@@ -67,26 +73,37 @@ class Inheritance:
 def pin_of(root: Path, strategy: str) -> Pin:
     """Where the live ledger of a strategy stands now; nothing when there is none."""
     try:
-        engine = SqliteEngine(ledger_path(root, strategy, None), projected, create=False, writes=False)
+        engine = _live(root, strategy)
     except NotFound:
         return NOTHING
     try:
         with engine.read() as snapshot:
-            head, first = snapshot.head(), snapshot.entry(1)
-            genesis = event_of(first) if first else None
-            if head is None or not isinstance(genesis, Genesis):
+            head, genesis = snapshot.head(), genesis_of(snapshot)
+            if head is None or genesis is None:
                 return NOTHING
             return Pin(genesis.store_id, head.sequence, head.chain_sha256.hex())
     finally:
         engine.close()
 
 
+def _lost(how: str) -> ForeignFile:
+    return ForeignFile(
+        f"The live ledger that this run inherits is {how}.",
+        hint="Restore that live ledger, or begin a new run.",
+    )
+
+
+def _live(root: Path, strategy: str) -> SqliteEngine:
+    path = ledger_path(root, strategy, None)
+    refuse_links(root, path)
+    return SqliteEngine(path, projected, create=False, writes=False)
+
+
 def holds(live: Snapshot, genesis: Genesis) -> bool:
     """Whether a live ledger still holds what a run's genesis pinned of it."""
-    first, pinned = live.entry(1), live.entry(genesis.live_sequence or 0)
-    begun = event_of(first) if first else None
+    begun, pinned = genesis_of(live), live.entry(genesis.live_sequence or 0)
     return (
-        isinstance(begun, Genesis)
+        begun is not None
         and begun.store_id == genesis.live_store_id
         and pinned is not None
         and pinned.chain_sha256.hex() == genesis.live_chain_sha256

@@ -1,15 +1,18 @@
 """Proof that a run was shown nothing from after its clock.
 
 Every recorded search and showing is read again and held against the entries themselves, of the run and of the
-live ledger it inherits: each version shown must have been written before it was shown, at a time not after the
-clock, and the text handed over must say what that version said. Projections are not trusted; versions are
-counted from the entries.
+live ledger it inherits: it must have read no further than its clock and its pin allowed, each version shown must
+have stood there, and the text handed over must say what that version said. Projections are not trusted; cuts and
+versions are counted from the entries.
 """
 
 from __future__ import annotations
 
 import json
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,11 @@ import apsw
 
 from .clock import format_instant, parse_instant
 from .engines.sqlite.connection import connect
-from .errors import InvalidInput, NotFound
+from .engines.sqlite.faults import translate_opening
+from .errors import InvalidInput, NotFound, StoreDamaged
 from .ids import MEMORY_ID
-from .paths import ledger_path
+from .lifecycle import first_status
+from .paths import ledger_path, refuse_links
 
 VERSION_EVENTS = frozenset(
     "memory.recorded proposal.recorded risk_note.recorded decision.recorded lesson.recorded thesis.opened"
@@ -28,6 +33,7 @@ VERSION_EVENTS = frozenset(
 )
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _MARK = "…"
+_DATED = frozenset({"effective_at", "created_at", "closed_at"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +60,66 @@ class _Version:
     sequence: int
     effective_at: int
     text: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """How far one showing may have read: its clock, and the last entry of the run and of live."""
+
+    clock: int
+    own: int
+    live: int
 
 
 class _Source:
-    """A ledger's memories as its entries alone tell them."""
+    """A ledger's memories as its entries up to `last` alone tell them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, last: int | None = None) -> None:
         self.connection = connect(path, "read")
         self.connection.execute("BEGIN")
+        self._latest, self._at = array("q"), array("q")
+        self._last = 0
+        for sequence, effective_at in self.connection.execute(
+            "SELECT sequence, effective_at FROM memory_events WHERE ? IS NULL OR sequence <= ? ORDER BY sequence",
+            (last, last),
+        ):
+            self._last = sequence
+            if not self._latest or effective_at > self._latest[-1]:
+                self._latest.append(effective_at)
+                self._at.append(sequence)
+
+    def cut_at(self, instant: int) -> int:
+        """The last entry before the first one dated after the instant."""
+        later = bisect_right(self._latest, instant)
+        return self._at[later] - 1 if later < len(self._at) else self._last
 
     def versions(self, memory_id: str) -> list[_Version]:
-        text = ""
+        text = status = ""
         found = []
-        for sequence, event_type, effective_at, content in self.connection.execute(
-            "SELECT sequence, event_type, effective_at, content FROM memory_events WHERE subject_id = ?"
+        for sequence, event_type, kind, effective_at, content in self.connection.execute(
+            "SELECT sequence, event_type, kind, effective_at, content FROM memory_events WHERE subject_id = ?"
             " ORDER BY sequence",
             (memory_id,),
         ):
-            if event_type in VERSION_EVENTS:
-                text = json.loads(content).get("text", text)
-                found.append(_Version(sequence, effective_at, text))
+            if event_type not in VERSION_EVENTS:
+                continue
+            said = json.loads(content)
+            text = said.get("text", text)
+            status = _status_after(event_type, kind, said, status)
+            found.append(_Version(sequence, effective_at, text, status))
         return found
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _status_after(event_type: str, kind: str, said: dict[str, Any], status: str) -> str:
+    if event_type == "thesis.closed":
+        return "closed"
+    if event_type == "memory.status_changed":
+        return str(said["status"])
+    return status or first_status(kind)
 
 
 def find_leaks(
@@ -85,47 +127,57 @@ def find_leaks(
 ) -> LeakReport:
     """Check every recorded search and showing of a run; `progress` is told entries done and entries in all.
 
-    Raises NotFound when there is no such run.
+    Raises NotFound when there is no such run, the StoreError that fits when a ledger cannot be read.
     """
     path = ledger_path(root, strategy, run)
     if not path.exists():
         raise NotFound("There is no run of that name.", field="run", hint="`deskbook run list` names them.")
-    own = _Source(path)
     live_path = ledger_path(root, strategy, None)
-    live = _Source(live_path) if live_path.exists() else None
+    for each in (path, live_path):
+        refuse_links(root, each)
+    with ExitStack() as stack:
+        try:
+            own = stack.enter_context(closing(_Source(path)))
+            pinned = _pinned(own)
+            live = stack.enter_context(closing(_Source(live_path, pinned))) if live_path.exists() else None
+            return _Check(run, own, live, pinned).report(progress)
+        except apsw.Error as fault:
+            raise translate_opening(fault) from None
+
+
+def _pinned(own: _Source) -> int:
+    """How many entries of the live ledger the run may see, by its genesis."""
+    first = own.connection.execute("SELECT content FROM memory_events WHERE sequence = 1").fetchone()
     try:
-        return _Check(run, own, live).report(progress)
-    finally:
-        own.close()
-        if live is not None:
-            live.close()
+        return int(json.loads(first[0]).get("live_sequence", 0)) if first else 0
+    except (ValueError, TypeError, AttributeError):
+        raise StoreDamaged(
+            "The run's genesis entry cannot be read.", hint="`deskbook verify` says what is wrong."
+        ) from None
 
 
 class _Check:
-    def __init__(self, run: str, own: _Source, live: _Source | None) -> None:
+    def __init__(self, run: str, own: _Source, live: _Source | None, pinned: int) -> None:
         self._run = run
         self._own = own
         self._live = live
+        self._pinned = pinned
         self._leaks: list[Leak] = []
         self._versions = 0
-        self._pinned = self._pin()
 
     def report(self, progress: Callable[[int, int], None] | None) -> LeakReport:
         counts = dict.fromkeys(SHOWINGS, 0)
         total = self._own.connection.execute("SELECT max(sequence) FROM memory_events").fetchone()
         for sequence, event_type, effective_at, content in self._showings():
             counts[event_type] += 1
-            self._check(sequence, effective_at, json.loads(content))
+            try:
+                self._check(sequence, effective_at, json.loads(content))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                self._leak(sequence, "what was shown cannot be read from the record")
             if progress is not None and total:
                 progress(sequence, total[0])
         searches, showings = (counts[event_type] for event_type in SHOWINGS)
         return LeakReport(self._run, searches, showings, self._versions, tuple(self._leaks))
-
-    def _pin(self) -> int:
-        first = self._own.connection.execute(
-            "SELECT content FROM memory_events WHERE sequence = 1"
-        ).fetchone()
-        return int(json.loads(first[0]).get("live_sequence", 0)) if first else 0
 
     def _showings(self) -> Iterator[tuple[int, str, int, str]]:
         rows: apsw.Cursor = self._own.connection.execute(
@@ -139,32 +191,51 @@ class _Check:
         self._leaks.append(Leak(sequence, what))
 
     def _check(self, sequence: int, effective_at: int, content: dict[str, Any]) -> None:
-        clock = min(effective_at, content.get("as_of", effective_at))
-        shown = content.get("selected", content.get("shown", []))
+        bounds = self._bounds(sequence, effective_at, content)
+        shown = content["selected"] if "selected" in content else content["shown"]
         for item in [*shown, *content.get("candidates", [])]:
-            self._check_version(sequence, clock, item)
+            self._check_version(sequence, bounds, item)
         if "rendered" in content:
-            self._check_text(sequence, clock, content["rendered"], shown)
+            self._check_text(sequence, bounds, content["rendered"], shown)
 
-    def _check_version(self, sequence: int, clock: int, item: dict[str, Any]) -> None:
+    def _bounds(self, sequence: int, effective_at: int, content: dict[str, Any]) -> _Bounds:
+        """What a showing may have read; that it says it read more is a leak in itself."""
+        clock = min(effective_at, content.get("as_of", effective_at))
+        own = min(sequence - 1, self._own.cut_at(clock))
+        live = min(self._pinned, self._live.cut_at(clock)) if self._live is not None else 0
+        for allowed, read, ledger in (
+            (own, content["cut"], "run"),
+            (live, content.get("inherited_cut", 0), "live ledger"),
+        ):
+            if read > allowed:
+                self._leak(
+                    sequence,
+                    f"the {ledger} was read up to its entry {read}, where the clock allowed {allowed}",
+                )
+        return _Bounds(clock, min(own, content["cut"]), min(live, content.get("inherited_cut", 0)))
+
+    def _versions_of(self, item: dict[str, Any]) -> list[_Version]:
+        source = self._live if item.get("source") == "live" else self._own
+        return [] if source is None else source.versions(item["id"])
+
+    def _check_version(self, sequence: int, bounds: _Bounds, item: dict[str, Any]) -> None:
         self._versions += 1
         name = f"{item['id']} version {item['version']}"
-        inherited = item.get("source") == "live"
-        source = self._live if inherited else self._own
-        versions = [] if source is None else source.versions(item["id"])
+        versions = self._versions_of(item)
         if not 1 <= item["version"] <= len(versions):
             self._leak(sequence, f"{name} was shown, but no entry of the ledger wrote it")
             return
         version = versions[item["version"] - 1]
-        if version.sequence > (self._pinned if inherited else sequence):
-            self._leak(sequence, f"{name} was shown before its entry {version.sequence} stood")
-        elif version.effective_at > clock:
+        if version.effective_at > bounds.clock:
             self._leak(
                 sequence,
-                f"{name} is of {format_instant(version.effective_at)}, after the clock {format_instant(clock)}",
+                f"{name} is of {format_instant(version.effective_at)}, after the clock"
+                f" {format_instant(bounds.clock)}",
             )
+        elif version.sequence > (bounds.live if item.get("source") == "live" else bounds.own):
+            self._leak(sequence, f"{name} was shown where its entry {version.sequence} did not stand yet")
 
-    def _check_text(self, sequence: int, clock: int, rendered: str, shown: list[dict[str, Any]]) -> None:
+    def _check_text(self, sequence: int, bounds: _Bounds, rendered: str, shown: list[dict[str, Any]]) -> None:
         """Hold the text handed over against the versions it claims to show."""
         selected = {item["id"]: item for item in shown}
         try:
@@ -172,31 +243,40 @@ class _Check:
         except (ValueError, KeyError, TypeError):
             self._leak(sequence, "the text handed over is no search reply")
             return
-        for name in hits.keys() ^ selected.keys():
+        for name in sorted(hits.keys() ^ selected.keys()):
             self._leak(sequence, f"{name} stands in the text handed over or in the record, not in both")
-        for name in hits.keys() & selected.keys():
-            self._check_hit(sequence, clock, hits[name], selected[name])
-        for name in {found.group() for found in MEMORY_ID.finditer(rendered)} - hits.keys():
-            self._check_mention(sequence, clock, name)
+        for name in sorted(hits.keys() & selected.keys()):
+            self._check_hit(sequence, bounds.clock, hits[name], selected[name])
+        for name in sorted({found.group() for found in MEMORY_ID.finditer(rendered)} - hits.keys()):
+            self._check_mention(sequence, bounds, name)
 
     def _check_hit(self, sequence: int, clock: int, hit: dict[str, Any], item: dict[str, Any]) -> None:
-        source = self._live if item.get("source") == "live" else self._own
-        versions = [] if source is None else source.versions(item["id"])
-        if item["version"] > len(versions):
+        versions = self._versions_of(item)
+        if not 1 <= item["version"] <= len(versions):
             return
+        version = versions[item["version"] - 1]
         text = str(hit.get("text", ""))
-        whole = versions[item["version"] - 1].text
-        if text != whole and not (text.endswith(_MARK) and whole.startswith(text.removesuffix(_MARK))):
+        if text != version.text and not (
+            text.endswith(_MARK) and version.text.startswith(text.removesuffix(_MARK))
+        ):
             self._leak(sequence, f"the text shown of {item['id']} is not that of version {item['version']}")
-        for field in ("effective_at", "created_at"):
-            if field in hit and self._is_after(hit[field], clock):
-                self._leak(sequence, f"{item['id']} was shown with {field} {hit[field]}, after the clock")
+        told = (hit.get("status", version.status), hit.get("version", item["version"]))
+        if told != (version.status, item["version"]):
+            self._leak(
+                sequence, f"{item['id']} was shown as {told[0]}, where version {item['version']} is not"
+            )
+        dated = {**hit, **hit.get("details", {})}
+        for field in _DATED & dated.keys():
+            if self._is_after(dated[field], clock):
+                self._leak(sequence, f"{item['id']} was shown with {field} {dated[field]}, after the clock")
 
-    def _check_mention(self, sequence: int, clock: int, name: str) -> None:
-        """An id that stands in a text: what it names must not be younger than the clock."""
-        for source in (self._own, self._live):
-            versions = [] if source is None else source.versions(name)
-            if versions and versions[0].effective_at > clock:
+    def _check_mention(self, sequence: int, bounds: _Bounds, name: str) -> None:
+        """An id that stands in a text: what it names must have stood, and be no younger than the clock."""
+        for source, last in ((self._own, bounds.own), (self._live, None)):
+            first = source.versions(name)[:1] if source is not None else []
+            if first and (
+                first[0].effective_at > bounds.clock or (last is not None and first[0].sequence > last)
+            ):
                 self._leak(sequence, f"{name} is mentioned in the text handed over before it was written")
 
     def _is_after(self, text: str, clock: int) -> bool:

@@ -80,26 +80,15 @@ class Ledger:
             caller = Caller(agent=SYSTEM, profile=SYSTEM, session_id="")
             draft = Draft(event, "ledger", event.store_id)
             if self.run is not None and begins is None:
-                raise ClockError(
-                    "A run begins with its first call's simulated time.",
-                    field="now",
-                    hint="Send the time with the call.",
-                )
+                raise without_beginning()
             effective = self._clock.now() if self.run is None or begins is None else begins
             self._place(transaction, None, caller, draft, effective)
         self.check(transaction)
 
     def check(self, snapshot: Snapshot) -> Genesis:
         """The genesis event; raises ForeignFile when it binds another strategy or run."""
-        first = snapshot.entry(1)
-        try:
-            genesis = event_of(first) if first else None
-        except ValueError:
-            raise StoreDamaged(
-                "The ledger's genesis entry cannot be read.",
-                hint="Run `deskbook verify`, keep the file, and restore the ledger from a backup.",
-            ) from None
-        if not isinstance(genesis, Genesis):
+        genesis = genesis_of(snapshot)
+        if genesis is None:
             raise ForeignFile("The ledger has no genesis entry.", hint="Restore it from a backup.")
         if (genesis.strategy, genesis.run) != (self.strategy, self.run):
             raise ForeignFile(
@@ -224,6 +213,28 @@ def arguments_hash(salt: bytes, arguments: dict[str, Any]) -> bytes:
 def event_of(entry: Entry) -> AnyEvent:
     """The typed content of an entry."""
     return read_event(entry.event_type, json.loads(entry.content))
+
+
+def genesis_of(snapshot: Snapshot) -> Genesis | None:
+    """What a ledger's first entry binds, None when that is no genesis; raises StoreDamaged when it is unreadable."""
+    first = snapshot.entry(1)
+    if first is None:
+        return None
+    try:
+        event = event_of(first)
+    except ValueError:
+        raise StoreDamaged(
+            "The ledger's genesis entry cannot be read.",
+            hint="Run `deskbook verify`, keep the file, and restore the ledger from a backup.",
+        ) from None
+    return event if isinstance(event, Genesis) else None
+
+
+def without_beginning() -> ClockError:
+    """The error of a call without a time that would make its run."""
+    return ClockError(
+        "A run begins with its first call's simulated time.", field="now", hint="Send the time with the call."
+    )
 
 
 def projected(transaction: Transaction, entry: Entry) -> list[Row]:

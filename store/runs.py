@@ -11,9 +11,8 @@ import apsw
 
 from .engines.sqlite import SqliteEngine
 from .errors import DeskbookError, NotFound, StoreReadOnly
-from .events import Genesis
-from .ledger import event_of, projected
-from .paths import LEDGER_FILE, RUNS, folder_name, ledger_path, refuse_link
+from .ledger import genesis_of, projected
+from .paths import LEDGER_FILE, RUNS, folder_name, ledger_path, refuse_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class RunSummary:
 def list_runs(root: Path, strategy: str) -> list[RunSummary]:
     """All runs of a strategy, by name."""
     runs = root / folder_name(strategy) / RUNS
-    found = [_summary(path.parent) for path in sorted(runs.glob(f"*/{LEDGER_FILE}"))]
+    found = [_summary(root, path.parent) for path in sorted(runs.glob(f"*/{LEDGER_FILE}"))]
     return sorted(found, key=lambda run: run.name)
 
 
@@ -46,7 +45,7 @@ def describe_run(root: Path, strategy: str, run: str) -> RunSummary:
     path = ledger_path(root, strategy, run)
     if not path.exists():
         raise NotFound("There is no run of that name.", field="run", hint="`deskbook run list` names them.")
-    return _summary(path.parent)
+    return _summary(root, path.parent)
 
 
 def remove_run(root: Path, strategy: str, run: str) -> int:
@@ -56,7 +55,7 @@ def remove_run(root: Path, strategy: str, run: str) -> int:
     folder cannot be removed.
     """
     summary = describe_run(root, strategy, run)
-    refuse_link(summary.folder)
+    refuse_links(root, summary.folder)
     try:
         shutil.rmtree(summary.folder)
     except OSError as fault:
@@ -67,12 +66,21 @@ def remove_run(root: Path, strategy: str, run: str) -> int:
     return summary.size_bytes
 
 
-def _summary(folder: Path) -> RunSummary:
-    size = sum(path.lstat().st_size for path in folder.rglob("*"))
+def _summary(root: Path, folder: Path) -> RunSummary:
+    size = 0
     try:
+        refuse_links(root, folder / LEDGER_FILE)
+        size = sum(_size(path) for path in folder.rglob("*"))
         return _read(folder, size)
     except (DeskbookError, apsw.Error) as fault:
         return RunSummary(folder.name, folder, size, problem=str(fault))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:  # a log that its server has just put away
+        return 0
 
 
 def _read(folder: Path, size: int) -> RunSummary:
@@ -80,8 +88,8 @@ def _read(folder: Path, size: int) -> RunSummary:
     try:
         with engine.read() as snapshot:
             head, first = snapshot.head(), snapshot.entry(1)
-            genesis = event_of(first) if first else None
-            if head is None or first is None or not isinstance(genesis, Genesis):
+            genesis = genesis_of(snapshot)
+            if head is None or first is None or genesis is None:
                 raise NotFound("The ledger has no genesis entry.")
             return RunSummary(
                 name=genesis.run or folder.name,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from heapq import merge
+from itertools import islice
 from typing import NamedTuple
 
 from .engines.base import Snapshot
@@ -127,13 +129,16 @@ class View:
 
     def due(self, *, limit: int) -> list[Version]:
         """Open theses and lessons past their review date, earliest first."""
-        found = self._all(lambda layer: layer.snapshot.due(layer.cut, self.at, limit=limit))
-        return sorted(found, key=lambda version: version.stale_at or 0)[:limit]
+        return self._merged(
+            lambda layer: layer.snapshot.due(layer.cut, self.at, limit=limit),
+            lambda version: version.stale_at or 0,
+            limit,
+        )
 
     def flags(self, *, limit: int) -> list[Flag]:
         """Flags on memories in use, newest first."""
-        found = [flag for layer in self.layers for flag in layer.snapshot.flags(layer.cut, limit=limit)]
-        return sorted(found, key=lambda flag: -flag.effective_at)[:limit]
+        found = (layer.snapshot.flags(layer.cut, limit=limit) for layer in self.layers)
+        return list(islice(merge(*found, key=lambda flag: -flag.effective_at), limit))
 
     def holdings(self) -> Holdings | None:
         """The latest report of positions in the call's own ledger."""
@@ -166,11 +171,16 @@ class View:
             for sequence in layer.snapshot.containing(literal, conditions, layer.cut, self.at, scan=scan)
         ]
 
-    def _all(self, read: Callable[[Layer], Iterable[Version]]) -> list[Version]:
-        return [layer.mark(version) for layer in self.layers for version in read(layer)]
-
     def _newest(self, read: Callable[[Layer], Iterable[Version]], limit: int) -> list[Version]:
-        found = self._all(read)
-        if len(self.layers) > 1:
-            found.sort(key=lambda version: (-version.effective_at, version.source is not None))
-        return found[:limit]
+        return self._merged(read, lambda version: -version.effective_at, limit)
+
+    def _merged(
+        self, read: Callable[[Layer], Iterable[Version]], key: Callable[[Version], int], limit: int
+    ) -> list[Version]:
+        """The layers' versions in one order, the own ledger's first among equals.
+
+        Each layer keeps its order, which is that of its entries: sorting by time would tear it up where a live
+        clock stepped back, and pages, whose limits differ, would repeat some versions and never show others.
+        """
+        found = ([layer.mark(version) for version in read(layer)] for layer in self.layers)
+        return list(islice(merge(*found, key=key), limit))

@@ -1,4 +1,4 @@
-"""demo: two agents trade a year of real prices on one ledger, then one trade is explained from memory."""
+"""demo: two agents trade a year of real prices and explain one trade; then a second run inherits live memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Annotated
 
 import typer
 
+from ..demo import DEFAULT_DAYS
 from .place import RootOption
-
-DEMO_DAYS = 260
 
 
 def demo(
     root: RootOption = None,
-    days: Annotated[int, typer.Option(min=1, help="Trading days to live through.")] = DEMO_DAYS,
+    days: Annotated[int, typer.Option(min=1, help="Trading days to live through.")] = DEFAULT_DAYS,
 ) -> None:
-    """Run two agents through real prices, each with a server of its own, and explain one trade. Exit 1 on failure."""
+    """Two agents trade real prices and explain a trade; a second run inherits live memory. Exit 1 on failure."""
     # The SDK's client and rich take most of a second to import, which no other command should pay.
     from ..demo.run import run_demo
 

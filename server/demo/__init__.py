@@ -1,5 +1,7 @@
 """The demo: two rule-based agents live through real trading days on one ledger, each with its own server.
 
+Then a live desk writes down what that backtest taught, and a second run inherits the live ledger.
+
 Prices. `prices.csv` holds the real daily open, high, low, close (US dollars as traded, not adjusted for
 dividends) and volume (shares) of AAPL, IBM and MSFT on the 588 trading days from 2007-09-04 to 2009-12-31;
 none of the three split its stock in that time. The values are those of the data package bokeh-sampledata
@@ -12,5 +14,8 @@ Honesty. An agent sees prices up to the current day only, acts after the close a
 without costs. The rules are there to show a memory at work; they are no advice and no claim that they earn.
 """
 
-DEFAULT_DAYS = 400
-"""Trading days that a demo lives through unless told otherwise: from 2007-11-28 to 2009-06-30."""
+DEFAULT_DAYS = 260
+"""Trading days that a demo lives through unless told otherwise: from 2007-11-28 to 2008-12-08."""
+
+REPLAYED_DAYS = 60
+"""Trading days, the last ones of those, that the second run replays."""

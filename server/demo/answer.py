@@ -19,9 +19,10 @@ LESSONS_SHOWN = 2
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One closed trade, explained: headings flush left, answers indented."""
+    """One closed trade, explained: headings flush left, answers indented; `topic` is what to search it by."""
 
     symbol: str
+    topic: str
     thesis_id: str
     decision_id: str
     retrieval_id: str
@@ -47,7 +48,7 @@ class _Recall:
 
 async def explain_a_trade(desk: AgentDesk) -> Explanation:
     """Pick the closed trade with the most to tell and explain it; DemoFailed when memory cannot."""
-    recall = _Recall(desk, f"{desk.run}/explain")
+    recall = _Recall(desk, f"{desk.name}/explain")
     thesis = await _telling_trade(recall)
     position = read_position(thesis["text"])
     decisions = await _decisions(recall, thesis)
@@ -65,7 +66,12 @@ async def explain_a_trade(desk: AgentDesk) -> Explanation:
         *_indented(await _lesson_lines(recall, thesis)),
     ]
     return Explanation(
-        position.symbol, thesis["id"], entry["id"], entry["details"]["retrieval_id"], tuple(lines)
+        position.symbol,
+        f"{position.direction} {position.setup} {position.symbol} {position.band} volatility",
+        thesis["id"],
+        entry["id"],
+        entry["details"]["retrieval_id"],
+        tuple(lines),
     )
 
 

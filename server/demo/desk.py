@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp import MCPError, StdioServerParameters, stdio_client
 from mcp.client import Client
@@ -19,7 +19,9 @@ from mcp_types import CallToolResult, TextContent
 from store.errors import DeskbookError
 
 from .place import DemoPlace
-from .strategy import Reply, Turn
+from .strategy import Reply, ToolCall
+
+T = TypeVar("T")
 
 CALL_SECONDS = 60.0
 LOG_LINES_SHOWN = 12
@@ -35,16 +37,25 @@ class DemoFailed(DeskbookError):
 
 @dataclass(slots=True)
 class DemoClock:
-    """The simulated time of both agents' calls: 21:00 UTC of the day and a second more for each call."""
+    """The time that calls carry: 21:00 UTC of the day and a second more for each call.
 
-    _now: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+    Before `begin` and after `leave` calls carry none: a live desk reads the wall clock, a run its own clock.
+    """
+
+    _now: datetime | None = field(default=None)
 
     def begin(self, day: date) -> None:
         """Go to the close of `day`."""
         self._now = datetime.combine(day, _CLOSE)
 
-    def tick(self) -> str:
-        """The next call's time, ISO 8601."""
+    def leave(self) -> None:
+        """Carry no time from here on."""
+        self._now = None
+
+    def tick(self) -> str | None:
+        """The next call's time, ISO 8601; None when it carries none."""
+        if self._now is None:
+            return None
         self._now += timedelta(seconds=1)
         return self._now.isoformat()
 
@@ -54,39 +65,54 @@ class AgentDesk:
     """Calls tools as one agent and fails loudly on the first error; `calls` counts them."""
 
     agent: str
-    run: str
+    name: str
     client: Client
     clock: DemoClock
     log: Path
     calls: int = 0
 
-    async def play(self, turn: Turn, model_call: str) -> None:
+    async def play(self, turn: Generator[ToolCall, Reply, T], model_call: str) -> T:
         """Drive one turn of an agent to its end: make each call it asks for and send it the reply."""
         try:
             wanted = next(turn)
             while True:
                 wanted = turn.send(await self.call(wanted.tool, wanted.arguments, model_call))
-        except StopIteration:
-            return
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     async def call(self, tool: str, arguments: Mapping[str, Any], model_call: str) -> Reply:
         """Call one tool; DemoFailed when it is refused or fails, MCPError when the server is gone."""
-        self.calls += 1
-        now = self.clock.tick()
-        labels: Any = {
-            "deskbook/now": now,
-            "deskbook/session_id": f"{self.run}/{self.agent}",
-            "deskbook/model_call_id": model_call,
-        }
-        result = await self.client.call_tool(tool, dict(arguments), CALL_SECONDS, meta=labels)
+        result, now = await self._send(tool, arguments, model_call)
         if result.is_error:
             sent = json.dumps(dict(arguments), ensure_ascii=False, default=str)[:400]
             raise DemoFailed(
-                f"{self.agent}'s {tool} at {now} failed: {_text(result)}\n  sent: {sent}",
+                f"{self.agent}'s {tool} at {now or 'its own time'} failed: {_text(result)}\n  sent: {sent}",
                 hint=f"The server's log is {self.log}.",
             )
         reply: Reply = result.structured_content or json.loads(_text(result))
         return reply
+
+    async def refused(self, tool: str, arguments: Mapping[str, Any], model_call: str) -> Reply:
+        """Call a tool that must refuse, and give the error it tells; DemoFailed when it serves the call."""
+        result, now = await self._send(tool, arguments, model_call)
+        if not result.is_error:
+            raise DemoFailed(f"{self.agent}'s {tool} at {now} was served, and must not be: {_text(result)}")
+        told: Reply = json.loads(_text(result))
+        return told
+
+    async def _send(
+        self, tool: str, arguments: Mapping[str, Any], model_call: str
+    ) -> tuple[CallToolResult, str | None]:
+        self.calls += 1
+        now = self.clock.tick()
+        labels: Any = {
+            "deskbook/session_id": f"{self.name}/{self.agent}",
+            "deskbook/model_call_id": model_call,
+        }
+        if now is not None:
+            labels["deskbook/now"] = now
+        return await self.client.call_tool(tool, dict(arguments), CALL_SECONDS, meta=labels), now
 
 
 @asynccontextmanager
@@ -108,7 +134,7 @@ async def open_desk(place: DemoPlace, agent: str, clock: DemoClock) -> AsyncGene
     ) as errors:
         try:
             async with Client(stdio_client(server, errlog=errors)) as client:
-                yield AgentDesk(agent, place.run, client, clock, log)
+                yield AgentDesk(agent, place.name, client, clock, log)
         except* MCPError as lost:
             raise DemoFailed(f"{agent}'s server is lost: {_first(lost)}\n{_tail(log)}") from lost
 

@@ -1,4 +1,4 @@
-"""Where a demo lives: its own root, one run (and so one ledger) per demo, and the config that names both."""
+"""Where a demo lives: its own root, two runs and the live ledger beside them, and a config for each desk."""
 
 from __future__ import annotations
 
@@ -7,31 +7,54 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 
 from store.errors import ConfigError
 
 STRATEGY = "demo"
-RESEARCHER, TRADER = "researcher", "trader"
+RESEARCHER, TRADER, HARNESS = "researcher", "trader", "harness"
+AGENTS = {
+    "run": (RESEARCHER, TRADER),
+    "live": (RESEARCHER,),
+    "heir": (RESEARCHER, TRADER, HARNESS),
+}
 _RUNS_A_DAY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class DemoPlace:
-    """One demo's absolute root, run id, and the files beside the ledger."""
+    """One desk of a demo: the absolute root, the name of its config, and the ledger it works on.
+
+    That is a run of the desk's name ("run"; "heir" for one that inherits live) or the strategy's live ledger.
+    """
 
     root: Path
-    run: str
+    name: str
+    ledger: Literal["run", "live", "heir"] = "run"
+
+    @property
+    def run(self) -> str | None:
+        """The run, None on the live ledger."""
+        return None if self.ledger == "live" else self.name
 
     @property
     def config(self) -> Path:
-        """The config that the demo's servers run with; it serves to explore the ledger afterwards."""
-        return self.root / f"{self.run}.toml"
+        """The config that the desk's servers run with; it serves to explore the ledger afterwards."""
+        return self.root / f"{self.name}.toml"
 
     def log(self, agent: str) -> Path:
         """Where that agent's server writes its stderr."""
-        return self.root / f"{self.run}.{agent}.log"
+        return self.root / f"{self.name}.{agent}.log"
+
+    def live(self) -> DemoPlace:
+        """The live desk that writes down what this place's run taught."""
+        return DemoPlace(self.root, f"{self.name}-live", "live")
+
+    def heir(self) -> DemoPlace:
+        """The second run, which inherits the live ledger."""
+        return DemoPlace(self.root, f"{self.name}-heir", "heir")
 
 
 def default_root() -> Path:
@@ -40,7 +63,7 @@ def default_root() -> Path:
 
 
 def claim_place(root: Path) -> DemoPlace:
-    """Take the day's next free run in `root` by creating its config, so that two demos at once take two.
+    """Take the day's next free run in `root` by creating its configs, so that two demos at once take two.
 
     Raises ConfigError when the folder cannot be written.
     """
@@ -51,6 +74,8 @@ def claim_place(root: Path) -> DemoPlace:
         for number in range(1, _RUNS_A_DAY):
             place = DemoPlace(root, f"demo-{today}-{number}")
             if _create(place.config, config_text(place)):
+                for other in (place.live(), place.heir()):
+                    _create(other.config, config_text(other))
                 return place
     except OSError as error:
         raise ConfigError(
@@ -64,7 +89,12 @@ def claim_place(root: Path) -> DemoPlace:
 
 
 def config_text(place: DemoPlace) -> str:
-    """The config of a demo: two agents, one ledger of the demo's run, a simulated clock."""
+    """The config of one desk of a demo: its agents, its ledger and its clock."""
+    inherit = "live" if place.ledger == "heir" else "none"
+    run = ['mode = "simulated"', f"run = {_quoted(place.name)}", f"inherit = {_quoted(inherit)}"]
+    agents = [
+        line for name in AGENTS[place.ledger] for line in (f"[agents.{name}]", f'profile = "{name}"', "")
+    ]
     return "\n".join(
         [
             "# Written by `deskbook demo`.",
@@ -73,16 +103,9 @@ def config_text(place: DemoPlace) -> str:
             f"strategy = {_quoted(STRATEGY)}",
             "",
             "[clock]",
-            'mode = "simulated"',
-            f"run = {_quoted(place.run)}",
-            'inherit = "none"',
+            *(['mode = "live"'] if place.run is None else run),
             "",
-            f"[agents.{RESEARCHER}]",
-            'profile = "researcher"',
-            "",
-            f"[agents.{TRADER}]",
-            'profile = "trader"',
-            "",
+            *agents,
             "[limits]",
             "calls_per_minute = 1000000 # two programs that make a year's calls in half a minute",
             "",

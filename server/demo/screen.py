@@ -76,18 +76,30 @@ def showing_days(console: Console, days: int) -> Generator[Steps]:
         yield step
 
 
-def explore_lines(place: DemoPlace, explained: Explanation) -> list[str]:
-    """Commands, ready to paste, that look into the ledger which a demo left."""
-    ledger = ["--config", str(place.config), "--run", place.run]
-    looks = (
-        ("status",),
-        ("log", "--symbol", explained.symbol),
-        ("log", "--kind", "decision", "--limit", "20"),
-        ("show", explained.thesis_id),
-        ("show", explained.retrieval_id),
-        ("verify",),
+def explore_lines(place: DemoPlace, explained: Explanation, both: str) -> list[str]:
+    """Commands, ready to paste, that look into the ledgers which a demo left; `both` is the last search's id."""
+    live, heir = place.live(), place.heir()
+    looks: tuple[tuple[DemoPlace, tuple[tuple[str, ...], ...]], ...] = (
+        (
+            place,
+            (
+                ("status",),
+                ("log", "--symbol", explained.symbol),
+                ("log", "--kind", "decision", "--limit", "20"),
+                ("show", explained.thesis_id),
+                ("show", explained.retrieval_id),
+                ("leaks", place.name),
+                ("verify",),
+            ),
+        ),
+        (live, (("log",),)),
+        (heir, (("run", "show", heir.name), ("show", both), ("leaks", heir.name), ("verify",))),
     )
-    return [shlex.join([*_command(), *look, *ledger]) for look in looks]
+    return [
+        shlex.join([*_command(), *look, "--config", str(desk.config)])
+        for desk, some in looks
+        for look in some
+    ]
 
 
 def _command() -> list[str]:

@@ -1,4 +1,4 @@
-"""Fixtures for the demo: the shipped prices, and a notebook that answers tool calls without a server.
+"""Fixtures for the demo: the shipped prices, a notebook that answers calls without a server, one whole demo.
 
 The notebook finds memories by their filters alone, newest first. It stands in for the server where a test is
 about the agents' rules; what a real search returns is tested against real servers.
@@ -6,16 +6,26 @@ about the agents' rules; what a real search returns is tested against real serve
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
+import anyio
 import pytest
+from rich.console import Console
 
+from server.demo.desk import AgentDesk, DemoClock, open_desk
 from server.demo.market import PriceHistory, load_prices
+from server.demo.place import STRATEGY, TRADER, DemoPlace
 from server.demo.researcher import researcher_turn
+from server.demo.run import DemoReport, run_demo
 from server.demo.strategy import WARM_UP_DAYS, ToolCall, Turn
 from server.demo.trader import trader_turn
+from store.book import Book
+from store.entry import Entry
+from store.rows import EntryFilter
 
 RECORDS = {
     "remember": ("memory", "active"),
@@ -110,3 +120,58 @@ def live_through() -> Callable[[PriceHistory, int], Notebook]:
         return notebook
 
     return live
+
+
+DAYS = 40
+KINDS = ("memory", "proposal", "risk_note", "decision", "lesson", "thesis")
+
+
+@dataclass(frozen=True)
+class Lived:
+    """A finished demo: its report, what it printed, act one's memories as tools tell them, and its ledgers."""
+
+    report: DemoReport
+    printed: str
+    memories: Mapping[str, list[dict[str, Any]]]
+    ledger: list[Entry]
+    live: list[Entry]
+    heir: list[Entry]
+
+
+def entries_of(report: DemoReport, run: str | None) -> list[Entry]:
+    book = Book.open(report.root, STRATEGY, run, create=False)
+    try:
+        return book.log(EntryFilter(limit=100_000))
+    finally:
+        book.close()
+
+
+async def read_back(where: DemoPlace, last: date) -> dict[str, list[dict[str, Any]]]:
+    clock = DemoClock()
+    clock.begin(last + timedelta(days=1))
+    async with open_desk(where, TRADER, clock) as trader:
+        return {kind: await everything(trader, kind) for kind in KINDS}
+
+
+async def everything(reader: AgentDesk, kind: str) -> list[dict[str, Any]]:
+    """Every memory of a kind, whole, oldest first."""
+    asked = {"query": "", "kind": kind, "limit": 50}
+    page = await reader.call("search_memory", asked, "read-back")
+    hits = list(page["hits"])
+    while page["cursor"]:
+        page = await reader.call("search_memory", {**asked, "cursor": page["cursor"]}, "read-back")
+        hits += page["hits"]
+    assert len(hits) == page["total"]
+    replies = [
+        await reader.call("get_memory", {"memory_id": hit["id"]}, "read-back") for hit in reversed(hits)
+    ]
+    return [reply["memory"] for reply in replies]
+
+
+@pytest.fixture(scope="session")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    screen = io.StringIO()
+    report = run_demo(tmp_path_factory.mktemp("demo"), DAYS, Console(file=screen, width=200))
+    ledgers = [entries_of(report, run) for run in (report.run, None, report.heir.stem)]
+    memories = anyio.run(read_back, DemoPlace(report.root, report.run), report.last_day)
+    return Lived(report, screen.getvalue(), memories, *ledgers)

@@ -1,4 +1,4 @@
-"""The demo as a user runs it: real server processes, real clients, one ledger."""
+"""Act one of the demo as a user runs it: real server processes, real clients, one ledger."""
 
 from __future__ import annotations
 
@@ -7,85 +7,37 @@ import json
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 from rich.console import Console
 
-from server.demo import desk, place, run
+from server.demo import DEFAULT_DAYS, checks, desk, place
 from server.demo.book import outcome, read_position
-from server.demo.desk import AgentDesk, DemoClock, DemoFailed, open_desk
-from server.demo.market import PriceHistory
-from server.demo.place import STRATEGY, TRADER, DemoPlace, claim_place
-from server.demo.run import DemoReport, run_demo
+from server.demo.desk import DemoFailed
+from server.demo.place import DemoPlace, claim_place
+from server.demo.run import run_demo
 from server.demo.strategy import WARM_UP_DAYS
-from store.book import Book
-from store.entry import Entry
 from store.errors import ConfigError
-from store.rows import EntryFilter
+
+if TYPE_CHECKING:
+    from conftest import Lived
+
+    from server.demo.market import PriceHistory
 
 DAYS = 40
-KINDS = ("memory", "proposal", "risk_note", "decision", "lesson", "thesis")
-
-
-@dataclass(frozen=True)
-class Lived:
-    """A finished demo: its report, what it printed, its memories as tools tell them, and its ledger."""
-
-    report: DemoReport
-    printed: str
-    memories: Mapping[str, list[dict[str, Any]]]
-    ledger: list[Entry]
-
-
-async def read_back(where: DemoPlace, last: date) -> dict[str, list[dict[str, Any]]]:
-    clock = DemoClock()
-    clock.begin(last + timedelta(days=1))
-    async with open_desk(where, TRADER, clock) as trader:
-        return {kind: await everything(trader, kind) for kind in KINDS}
-
-
-async def everything(reader: AgentDesk, kind: str) -> list[dict[str, Any]]:
-    """Every memory of a kind, whole, oldest first."""
-    asked = {"query": "", "kind": kind, "limit": 50}
-    page = await reader.call("search_memory", asked, "read-back")
-    hits = list(page["hits"])
-    while page["cursor"]:
-        page = await reader.call("search_memory", {**asked, "cursor": page["cursor"]}, "read-back")
-        hits += page["hits"]
-    assert len(hits) == page["total"]
-    replies = [
-        await reader.call("get_memory", {"memory_id": hit["id"]}, "read-back") for hit in reversed(hits)
-    ]
-    return [reply["memory"] for reply in replies]
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    screen = io.StringIO()
-    report = run_demo(tmp_path_factory.mktemp("demo"), DAYS, Console(file=screen, width=200))
-    book = Book.open(report.root, STRATEGY, report.run, create=False)
-    try:
-        ledger = book.log(EntryFilter(limit=100_000))
-    finally:
-        book.close()
-    memories = anyio.run(read_back, DemoPlace(report.root, report.run), report.last_day)
-    return Lived(report, screen.getvalue(), memories, ledger)
 
 
 def test_the_demo_lives_through_the_days_asked_for(lived: Lived, prices: PriceHistory) -> None:
-    days = prices.days[WARM_UP_DAYS : WARM_UP_DAYS + DAYS]
+    days = prices.days[WARM_UP_DAYS : WARM_UP_DAYS + lived.report.days]
     assert (lived.report.first_day, lived.report.last_day) == (days[0], days[-1])
-    assert lived.report.calls > 5 * DAYS
+    assert lived.report.calls > 10 * lived.report.days
 
 
 def test_the_agents_leave_every_kind_of_memory(lived: Lived) -> None:
-    counts = Counter((kind, memory["status"]) for kind in KINDS for memory in lived.memories[kind])
+    counts = Counter((kind, memory["status"]) for kind, found in lived.memories.items() for memory in found)
     assert counts == {
         ("memory", "superseded"): 1,
         ("memory", "active"): 1,
@@ -100,7 +52,7 @@ def test_the_agents_leave_every_kind_of_memory(lived: Lived) -> None:
 
 
 def test_each_memory_is_by_the_agent_whose_server_wrote_it(lived: Lived) -> None:
-    authors = {kind: {memory["agent"] for memory in lived.memories[kind]} for kind in KINDS}
+    authors = {kind: {memory["agent"] for memory in found} for kind, found in lived.memories.items()}
     assert authors["proposal"] == authors["risk_note"] == authors["memory"] == {"researcher"}
     assert authors["decision"] == authors["thesis"] == {"trader"}
 
@@ -156,20 +108,34 @@ def test_time_never_runs_backwards_between_the_two_processes(lived: Lived) -> No
     assert [entry.sequence for entry in lived.ledger] == list(range(1, len(times) + 1))
 
 
-def test_the_screen_explains_one_trade_shows_the_state_and_verifies(lived: Lived) -> None:
+def test_the_screen_explains_one_trade_shows_the_state_and_checks_both_runs(lived: Lived) -> None:
+    first, second = lived.report.run, lived.report.heir.stem
     parts = [
+        "Act one",
         "Why was it made?",
         "On what evidence?",
         "What was searched before?",
         "What came of it?",
         "get_memory_state",
-        "deskbook verify",
-        str(lived.report.root),
+        f"deskbook leaks {first}\n  no leak: ",
+        f"deskbook verify --run {first}\n  sound: ",
+        "Act two",
+        "memory of today does not exist",
+        "ranks over both",
+        f"deskbook leaks {second}\n  no leak: ",
+        f"deskbook verify --run {second}\n  sound: ",
+        f"The store stays in {lived.report.root}",
     ]
-    places = [lived.printed.index(part) for part in parts[:-1]] + [lived.printed.rindex(parts[-1])]
+    places = [lived.printed.index(part) for part in parts]
     assert places == sorted(places)
     explained = next(t for t in lived.memories["thesis"] if t["id"] == lived.report.thesis_id)
     assert explained["details"]["outcome"]["pnl"] in lived.printed
+
+
+def test_the_command_lives_through_the_default_number_of_days_unless_told() -> None:
+    from server.commands.demonstrating import demo
+
+    assert demo.__defaults__ == (None, DEFAULT_DAYS)
 
 
 def test_a_second_demo_takes_the_next_run_and_leaves_the_first_alone(tmp_path: Path) -> None:
@@ -217,20 +183,35 @@ def test_a_server_that_does_not_start_stops_the_demo_with_the_end_of_its_log(
     assert "no disk left" in failed.value.message
 
 
-def test_a_ledger_that_verify_faults_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def faulting(monkeypatch: pytest.MonkeyPatch, check: str) -> None:
+    """Let one command find something wrong."""
     honest = desk.command_arguments
 
     def faulted(where: DemoPlace, *words: str) -> list[str]:
-        return (
-            ["-c", "raise SystemExit('entry 7 was edited')"]
-            if words == ("verify",)
-            else honest(where, *words)
-        )
+        faults = words[0] == check
+        return ["-c", "raise SystemExit('entry 7 was edited')"] if faults else honest(where, *words)
 
-    monkeypatch.setattr(run, "command_arguments", faulted)
+    monkeypatch.setattr(checks, "command_arguments", faulted)
+
+
+@pytest.mark.parametrize("check", ["leaks", "verify"])
+def test_a_check_that_finds_something_fails_and_shows_it(
+    lived: Lived, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    faulting(monkeypatch, check)
+    where = DemoPlace(lived.report.root, lived.report.run)
+    with pytest.raises(DemoFailed, match=rf"deskbook {check}.* exited with 1:\n  entry 7 was edited"):
+        anyio.run(checks.check_run, where, Console(file=io.StringIO()))
+
+
+def test_a_backtest_that_leaks_fails_the_demo_before_act_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulting(monkeypatch, "leaks")
     screen = io.StringIO()
-    with pytest.raises(DemoFailed, match="deskbook verify exited with 1:\n  entry 7 was edited"):
+    with pytest.raises(DemoFailed, match="leaks"):
         run_demo(tmp_path, DAYS, Console(file=screen))
+    assert "Act two" not in screen.getvalue()
     assert "Done" not in screen.getvalue()
 
 
@@ -240,8 +221,8 @@ def test_a_demo_too_short_for_a_closed_trade_says_so(tmp_path: Path) -> None:
 
 
 def test_the_commands_it_ends_with_work_as_they_stand(lived: Lived) -> None:
-    commands = [line.strip() for line in lived.printed.splitlines() if f"--run {lived.report.run}" in line]
-    assert len(commands) == 6
+    commands = [line.strip() for line in lived.printed.splitlines() if "--config " in line]
+    assert len(commands) == 12
     for command in commands:
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stderr) == (0, ""), command
