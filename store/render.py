@@ -104,6 +104,8 @@ class Renderer:
             shown["expires_at"] = self.time(version.expires_at)
         if version.details:
             shown["details"] = self._with_times(version.details, longest)
+            if any(_bounded(value, longest) is not value for value in version.details.values()):
+                shown["details_truncated"] = True
         return shown
 
     def history(self, entry: Entry) -> dict[str, Any]:

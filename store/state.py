@@ -105,6 +105,7 @@ def _collect(snapshot: Snapshot, renderer: Renderer, caller: Caller, cut: int, a
         counts={
             "open_theses": snapshot.count_versions(open_theses, cut, at),
             "validated_lessons": snapshot.count_versions(validated, cut, at),
+            "reviews_due": snapshot.count_due(cut, at) + snapshot.count_flags(cut),
             "memories": snapshot.totals(cut)[0],
         },
     )
@@ -131,6 +132,7 @@ def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> d
         "omitted": {
             "open_theses": max(0, sections.counts["open_theses"] - len(sections.theses)),
             "validated_lessons": max(0, sections.counts["validated_lessons"] - len(sections.lessons)),
+            "reviews_due": max(0, sections.counts["reviews_due"] - len(reviews[:SECTION])),
         },
     }
 
@@ -142,11 +144,12 @@ def _drop_until_fits(
     kept = sections
     while True:
         longest: list[Any] = max((kept.recent, kept.flags, kept.due, kept.lessons, kept.theses), key=_length)
-        if longest:
-            longest.pop()
+        if not longest:
+            raise ValueError(f"not even an empty state fits into {cap} characters")
+        longest.pop()
         body = head | _render(kept, renderer, at, _TEXT_STEPS[-1])
         text = as_text(body)
-        if len(text) <= cap or not longest:
+        if len(text) <= cap:
             return State(body, text, _shown(kept))
 
 
@@ -188,5 +191,6 @@ def _line(version: Version, renderer: Renderer) -> str:
 
 def _shown(sections: _Sections) -> tuple[Selected, ...]:
     """The memories whose text the state shows."""
-    versions = {version.memory_id: version for version in (*sections.theses, *sections.lessons)}
-    return tuple(Selected(id=version.memory_id, version=version.version) for version in versions.values())
+    texts = (*sections.theses, *sections.lessons, *sections.recent)
+    shown = dict.fromkeys((version.memory_id, version.version) for version in texts)
+    return tuple(Selected(id=memory_id, version=version) for memory_id, version in shown)

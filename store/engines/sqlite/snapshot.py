@@ -34,6 +34,17 @@ _DELIVERY = ", ".join(field.name for field in fields(Delivery))
 _FLAG = ", ".join(f"f.{field.name}" for field in fields(Flag))
 _STANDING = "v.sequence_from <= ? AND (v.sequence_to IS NULL OR v.sequence_to > ?)"
 
+_FLAGGED = (
+    "FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
+    f" WHERE f.sequence <= ? AND {_STANDING}"
+    " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
+)
+_DUE = (
+    f"FROM memory_versions v WHERE v.stale_at <= ? AND {_STANDING}"
+    f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
+    f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
+)
+
 
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
@@ -177,23 +188,23 @@ class SqliteSnapshot:
 
     def flags(self, cut: int, *, limit: int) -> list[Flag]:
         rows = self._connection.execute(
-            f"SELECT {_FLAG} FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
-            f" WHERE f.sequence <= ? AND {_STANDING}"
-            " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
-            " ORDER BY f.sequence DESC LIMIT ?",
-            (cut, cut, cut, limit),
+            f"SELECT {_FLAG} {_FLAGGED} ORDER BY f.sequence DESC LIMIT ?", (cut, cut, cut, limit)
         )
         return [Flag(*row) for row in rows]
 
+    def count_flags(self, cut: int) -> int:
+        row = self._one(f"SELECT count(*) {_FLAGGED}", (cut, cut, cut))
+        return int(row[0]) if row else 0
+
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
-            f"SELECT {_VERSION} FROM memory_versions v WHERE v.stale_at <= ? AND {_STANDING}"
-            f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
-            f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
-            " ORDER BY v.stale_at, v.sequence_from LIMIT ?",
-            (at, cut, cut, limit),
+            f"SELECT {_VERSION} {_DUE} ORDER BY v.stale_at, v.sequence_from LIMIT ?", (at, cut, cut, limit)
         )
         return [_to_version(row) for row in rows]
+
+    def count_due(self, cut: int, at: int) -> int:
+        row = self._one(f"SELECT count(*) {_DUE}", (at, cut, cut))
+        return int(row[0]) if row else 0
 
     def retrieval(self, retrieval_id: str) -> Retrieval | None:
         row = self._one(f"SELECT {_RETRIEVAL} FROM memory_retrievals WHERE retrieval_id = ?", (retrieval_id,))
