@@ -74,10 +74,8 @@ def test_cold_start(show: Print, median: Callable[[Sequence[float]], float], tmp
         [
             (
                 name,
-                f"{walls[name]:.3f}",
-                f"{walls[name] / walls[base]:.2f}",
-                f"{cpus[name]:.3f}",
-                f"{cpus[name] / cpus[base]:.2f}",
+                *(f"{walls[name]:.3f}", f"{walls[name] / walls[base]:.2f}"),
+                *(f"{cpus[name]:.3f}", f"{cpus[name] / cpus[base]:.2f}"),
             )
             for name in times
         ],

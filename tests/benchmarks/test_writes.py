@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,14 +95,12 @@ def test_acknowledged_writes(
         found: dict[str, tuple[list[float], list[float]]] = {"one-row commit": ([], []), "deskbook": ([], [])}
         for _ in range(ROUNDS):
             works = {
-                "one-row commit": [
-                    (lambda text=writing.text(): plain.write(text)) for _ in range(EACH_ROUND)
-                ],
+                "one-row commit": [partial(plain.write, writing.text()) for _ in range(EACH_ROUND)],
                 "deskbook": [ours(number) for number in range(EACH_ROUND)],
             }
-            for name, (waits, wholes) in found.items():
+            for name, (every, wholes) in found.items():
                 some, whole = timed(callers, works[name])
-                waits += some
+                every.extend(some)
                 wholes.append(whole)
         base = found["one-row commit"][0]
         for name, (waits, wholes) in found.items():
