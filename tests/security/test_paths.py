@@ -99,7 +99,7 @@ async def test_an_unexpected_failure_tells_nothing_of_its_cause(
     secret = "sk-live-0123456789"
 
     def broken(*_: object, **__: object) -> None:
-        raise OSError(5, f"Input/output error: {secret}", "/root/.ssh/id_ed25519")
+        raise OSError(5, f"Input/output error: {secret}", "/home/someone/.ssh/id_ed25519")
 
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="x")
