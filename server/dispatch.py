@@ -121,6 +121,7 @@ class Dispatch:
             model_call_id=labels.model_call_id,
             now=clock.now_us,
             client=call.client,
+            resolves_any=call.identity.profile.resolves == "any",
         )
         return caller, self._ledgers.book(call.identity.strategy, clock.run, clock.now_us)
 

@@ -20,6 +20,7 @@ class Caller:
     """One call's identity, labels and clock.
 
     `now` is the simulated time of a run in microseconds since the epoch, UTC; None on a live ledger.
+    `resolves_any` lets the caller end memories of other authors.
     """
 
     agent: str
@@ -29,3 +30,4 @@ class Caller:
     model_call_id: str | None = None
     now: int | None = None
     client: Client = Client()
+    resolves_any: bool = False

@@ -214,7 +214,10 @@ def _(command: CloseThesis, transaction: Transaction, caller: Caller, moment: Mo
 
 @plan.register
 def _(command: ResolveMemory, transaction: Transaction, caller: Caller, moment: Moment) -> Plan:
-    memory = _own(transaction, caller, command.memory_id, moment, field="memory_id")
+    if caller.resolves_any:
+        memory = _existing(transaction, command.memory_id, moment, field="memory_id")
+    else:
+        memory = _own(transaction, caller, command.memory_id, moment, field="memory_id")
     allowed = RESOLUTIONS.get(memory.kind)
     if allowed is None or command.status != allowed:
         step = {THESIS: "Use close_thesis.", DECISION: "A decision stands; record a new one."}.get(
