@@ -235,6 +235,7 @@ async def test_a_label_that_is_no_identifier_is_refused_by_its_key(
 async def test_identity_cannot_be_claimed_by_argument_meta_or_client_name_p127(
     open_desk: OpenDesk, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """P127, and P135 as far as stdio goes: calls that claim to be another come between calls that do not."""
     desk = open_desk('[agents.r]\nprofile = "researcher"\n[agents.pm]\nprofile = "trader"', "r")
     claims = {
         "deskbook/agent": "pm", "deskbook/profile": "trader", "agent": "pm", "X-Agent-Id": "pm",
