@@ -51,8 +51,8 @@ def rank_terms(
             scores[posting.sequence_from] = scores.get(posting.sequence_from, 0.0) + idf * _weight(
                 posting, average
             )
-    ranked = [Scored(sequence, score) for sequence, score in scores.items()]
-    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), -hit.sequence_from))
+    ranked = sorted((-round(score, 9), -sequence) for sequence, score in scores.items())
+    return [Scored(-sequence, scores[-sequence]) for _, sequence in ranked]
 
 
 def rank_literal(snapshot: Snapshot, literal: str, conditions: Filter, cut: int, at: int) -> list[Scored]:
