@@ -8,7 +8,8 @@ behind a writer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -88,10 +89,10 @@ class Dispatch:
             # Only here: a flush may wait for the write lock, which no reading may.
             self._refusals.flush()
         try:
-            caller, book = self._ready(call, name)
-            given = read_arguments(tool.arguments, arguments)
-            self._check_length(given)
-            return tool.handler(book, caller, given, self._limits)
+            with self._ready(call, name) as (caller, book):
+                given = read_arguments(tool.arguments, arguments)
+                self._check_length(given)
+                return tool.handler(book, caller, given, self._limits)
         except Exception as fault:
             if tool.changes:
                 self._note_failed(call, name, fault)
@@ -101,8 +102,8 @@ class Dispatch:
         if not allowed:
             self._note_denied(call, surface)
             raise _denied(call, surface)
-        caller, book = self._ready(call, surface)
-        return work(book, caller)
+        with self._ready(call, surface) as (caller, book):
+            return work(book, caller)
 
     def _serve_prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
         if not allowed:
@@ -110,7 +111,8 @@ class Dispatch:
             raise _denied(call, name)
         return work()
 
-    def _ready(self, call: Call, tool: str) -> tuple[Caller, Book]:
+    @contextmanager
+    def _ready(self, call: Call, tool: str) -> Iterator[tuple[Caller, Book]]:
         labels = read_labels(call.meta, call.environ)
         clock = resolve_clock(call.identity, labels)
         caller = Caller(
@@ -123,7 +125,8 @@ class Dispatch:
             client=call.client,
             resolves_any=call.identity.profile.resolves == "any",
         )
-        return caller, self._ledgers.book(call.identity.strategy, clock.run, clock.now_us)
+        with self._ledgers.using(call.identity.strategy, clock.run, clock.now_us) as book:
+            yield caller, book
 
     def _check_length(self, given: Arguments) -> None:
         longest = self._limits.text_chars
@@ -140,13 +143,12 @@ class Dispatch:
         caller, run = self._refused_caller(call, name)
         if _without_ledger(call, run):
             return
-        key = ("denied", call.identity.strategy, run, caller.agent, name)
-        self._refusals.note(
-            key,
-            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_denied(
-                caller, name, count
-            ),
-        )
+
+        def write(count: int) -> None:
+            with self._ledgers.using(call.identity.strategy, run, caller.now) as book:
+                book.note_denied(caller, name, count)
+
+        self._refusals.note(("denied", call.identity.strategy, run, caller.agent, name), write)
 
     def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
         code = fault.code if isinstance(fault, DeskbookError) else INTERNAL
@@ -154,15 +156,14 @@ class Dispatch:
         caller, run = self._refused_caller(call, name)
         if _without_ledger(call, run):
             return
+
+        def write(count: int) -> None:
+            with self._ledgers.using(call.identity.strategy, run, caller.now) as book:
+                book.note_failed(caller, name, code, field, count)
+
         key = ("failed", call.identity.strategy, run, caller.agent, name, code, field)
-        self._refusals.note(
-            key,
-            lambda count: self._ledgers.book(call.identity.strategy, run, caller.now).note_failed(
-                caller, name, code, field, count
-            ),
-            # When the ledger itself takes no entries, the note would wait for what the call waited for.
-            at_once=not isinstance(fault, StoreError),
-        )
+        # When the ledger itself takes no entries, the note would wait for what the call waited for.
+        self._refusals.note(key, write, at_once=not isinstance(fault, StoreError))
 
     def _refused_caller(self, call: Call, tool: str) -> tuple[Caller, str | None]:
         """The caller and run a refusal is noted under, as far as the call's labels can be trusted."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from store import Book
@@ -18,54 +21,85 @@ MOST_OPEN = 16
 _Key = tuple[str, str | None]
 
 
+@dataclass(slots=True)
+class _Shared:
+    book: Book
+    users: int
+
+
 class OpenLedgers:
     """Opens each ledger once and shares it between calls; a failed opening is tried again by the next call.
 
-    What was there once is never made anew: a root or ledger that vanished is StoreVanished.
+    Beyond 16 the one longest out of use is closed, never one that a call is using. What was there once is never
+    made anew: a root or ledger that vanished is StoreVanished.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._books: OrderedDict[_Key, Book] = OrderedDict()
-        self._openings: dict[_Key, Future[Book]] = {}
+        self._books: OrderedDict[_Key, _Shared] = OrderedDict()
+        self._openings: dict[_Key, Future[None]] = {}
         self._known: set[_Key] = set()
         self._root = _identity(settings.store.root)
         self._closed = False
         self._mutex = threading.Lock()
 
-    def book(self, strategy: str, run: str | None, now: int | None) -> Book:
+    @contextmanager
+    def using(self, strategy: str, run: str | None, now: int | None) -> Iterator[Book]:
         """The open ledger of a strategy (live) or of one of its runs, which begins at `now` if it is new.
 
         `now` is the call's simulated time, None when it is live. Raises the StoreError that fits; calls that
         came while one of them was opening share its failure, so that they do not wait in a row.
         """
         key = (strategy, run)
-        with self._mutex:
-            found = self._books.get(key)
-            if found is not None:
-                self._books.move_to_end(key)
-                return found
-            shared = self._openings.get(key)
-            opening = shared or self._openings.setdefault(key, Future())
-        if shared is None:
-            return self._open(key, now, opening)
-        fault = shared.exception()
-        if fault is None:
-            return shared.result()
-        if isinstance(fault, StoreError):
-            raise fault
-        return self.book(strategy, run, now)  # what was wrong was the other call's own
+        book = self._take(key, now)
+        try:
+            yield book
+        finally:
+            self._give_back(key, book)
 
     def close(self) -> None:
         """Finish what is queued in every ledger and close it; a ledger that opens later is closed at once."""
         with self._mutex:
             self._closed = True
-            books = list(self._books.values())
+            books = [shared.book for shared in self._books.values()]
             self._books.clear()
         for book in books:
             book.close()
 
-    def _open(self, key: _Key, now: int | None, opening: Future[Book]) -> Book:
+    def _take(self, key: _Key, now: int | None) -> Book:
+        while True:
+            with self._mutex:
+                found = self._books.get(key)
+                if found is not None:
+                    found.users += 1
+                    self._books.move_to_end(key)
+                    return found.book
+                under_way = self._openings.get(key)
+                opening = under_way or self._openings.setdefault(key, Future())
+            if under_way is None:
+                return self._open(key, now, opening)
+            fault = under_way.exception()
+            if isinstance(fault, StoreError):
+                raise fault
+            # Open now; or what was wrong was the other call's own.
+
+    def _give_back(self, key: _Key, book: Book) -> None:
+        with self._mutex:
+            shared = self._books.get(key)
+            if shared is not None and shared.book is book:
+                shared.users -= 1
+            spare = self._spare()
+        if spare is not None:
+            spare.close()
+
+    def _spare(self) -> Book | None:
+        """Take out the ledger that is to be closed; the caller holds the mutex."""
+        if len(self._books) <= MOST_OPEN:
+            return None
+        idle = next((key for key, shared in self._books.items() if not shared.users), None)
+        return None if idle is None else self._books.pop(idle).book
+
+    def _open(self, key: _Key, now: int | None, opening: Future[None]) -> Book:
         try:
             book = self._open_file(key, now)
         except BaseException as fault:
@@ -77,17 +111,15 @@ class OpenLedgers:
             del self._openings[key]
             self._known.add(key)
             self._root = self._root or _identity(self._settings.store.root)
-            self._books[key] = book
-            late = self._books.pop(key) if self._closed else None
-            spare = self._books.popitem(last=False)[1] if len(self._books) > MOST_OPEN else None
-        if spare is not None:
-            spare.close()
-        if late is not None:
-            late.close()
+            late = self._closed
+            if not late:
+                self._books[key] = _Shared(book, users=1)
+        if late:
+            book.close()
             closed = StoreClosed("The server is ending; nothing was stored.", hint="Start the server again.")
             opening.set_exception(closed)
             raise closed
-        opening.set_result(book)
+        opening.set_result(None)
         return book
 
     def _open_file(self, key: _Key, now: int | None) -> Book:

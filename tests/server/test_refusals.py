@@ -205,7 +205,8 @@ async def test_a_write_the_ledger_could_not_take_is_recorded_once_it_can(
 
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="before")
-        book = desk.server._ledgers.book("default", None, None)
+        with desk.server._ledgers.using("default", None, None) as book:
+            assert book.head().sequence
         with monkeypatch.context() as held:
             held.setattr(book._engine, "write", busy)
             told = await desk.refused(client, "remember", text="x")
