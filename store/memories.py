@@ -6,6 +6,7 @@ they are written. The first draft is the one the caller is answered about.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -57,6 +58,7 @@ from .rows import Filter, Version
 from .symbols import normalise_symbol
 
 _SHOWN = 5
+_TICKER = re.compile(r"[A-Z0-9][A-Z0-9./=^:_-]{0,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,7 @@ def _thesis(transaction: Transaction, thesis_id: str, moment: Moment) -> Version
     standing = transaction.versions(
         Filter(kind=THESIS, status="open"), moment.cut, moment.at, limit=_SHOWN, before=None
     )
-    named = ", ".join(f"{thesis.memory_id} ({thesis.symbol or 'no symbol'})" for thesis in standing)
+    named = ", ".join(f"{thesis.memory_id} ({_ticker(thesis)})" for thesis in standing)
     what = (
         f"thesis_id names a {found.kind}, not a thesis."
         if found
@@ -361,6 +363,13 @@ def _thesis(transaction: Transaction, thesis_id: str, moment: Moment) -> Version
         field="thesis_id",
         hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
     )
+
+
+def _ticker(thesis: Version) -> str:
+    """The symbol where it looks like one: an error is the server's word and carries no sentence of an agent's."""
+    if thesis.symbol is None:
+        return "no symbol"
+    return thesis.symbol if _TICKER.fullmatch(thesis.symbol) else "another symbol"
 
 
 def _refuse_closed(thesis: Version) -> None:
