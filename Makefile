@@ -1,5 +1,5 @@
 # Every target sets itself up from a bare checkout: python3 (3.11 or later) is all it needs.
-# After the first set-up only `make pins` and `make packaging` use the network.
+# After the first set-up only `make pins`, `make packaging` and the first `make interop` use the network.
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -56,7 +56,7 @@ pins: ## Write constraints.txt anew
 	mv .pins/constraints.txt constraints.txt && rm -rf .pins
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) .pins build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-interop .pins build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 define require-python
 test -n "$(PYTHON)" || { echo "Deskbook needs Python 3.11 or later and found none: \

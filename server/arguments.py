@@ -36,14 +36,6 @@ class Arguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class WriteArguments(Arguments):
-    """Base of every changing tool's arguments."""
-
-    idempotency_key: Annotated[
-        str | None, Field(description="Same key and arguments: same answer, stored once.")
-    ] = None
-
-
 def _read_text(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return json.dumps(value)
@@ -69,7 +61,8 @@ def _read_list(value: Any) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError):
             raise ValueError("broken list") from None
-    return [piece.strip() for piece in text.split(",") if piece.strip()]
+    pieces = (piece.strip().strip("\"'").strip() for piece in text.split(","))
+    return [piece for piece in pieces if piece]
 
 
 def _read_optional(value: Any) -> Any:
@@ -93,13 +86,22 @@ def _as_json_text(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_read_text)]
-OptionalText = Annotated[str | None, BeforeValidator(_read_text)]
+OptionalText = Annotated[str | None, BeforeValidator(_read_text), BeforeValidator(_read_optional)]
+Query = Annotated[str | None, BeforeValidator(_read_text)]
 OptionalId = Annotated[str | None, BeforeValidator(_read_id)]
 Word = BeforeValidator(_read_word)
 Strings = Annotated[list[str] | None, BeforeValidator(_read_list), BeforeValidator(_read_optional)]
 Integer = Annotated[int | None, BeforeValidator(_read_integer), BeforeValidator(_read_optional)]
 Instant = Annotated[str | None, BeforeValidator(_read_optional)]
 Json = Annotated[str | None, BeforeValidator(_as_json_text)]
+
+
+class WriteArguments(Arguments):
+    """Base of every changing tool's arguments."""
+
+    idempotency_key: Annotated[
+        OptionalId, Field(description="Same key and arguments: same answer, stored once.")
+    ] = None
 
 
 def json_of(text: str | None, *, field: str) -> Any:

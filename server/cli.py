@@ -61,6 +61,8 @@ def main() -> None:
     except DeskbookError as fault:
         where = f" ({fault.field})" if fault.field else ""
         typer.echo(f"deskbook: {plain(fault.message)}{plain(where)}", err=True)
+        if fault.where is not None:
+            typer.echo(f"  {plain(str(fault.where))}", err=True)
         if fault.hint:
             typer.echo(f"  {plain(fault.hint)}", err=True)
         sys.exit(2 if isinstance(fault, ConfigError | InvalidInput) else 1)

@@ -130,6 +130,7 @@ class Dispatch:
             client=call.client,
             revision=self._desk.revision,
             deployment=self._desk.deployment,
+            resolves_any=call.identity.profile.resolves == "any",
             observer=call.identity.profile.allows(Action.OBSERVE),
         )
         try:
@@ -168,6 +169,7 @@ class Dispatch:
         caller, run = self._refused_caller(call, name)
         if _without_ledger(call, run):
             return
+
         key = ("failed", call.identity.strategy, run, caller.agent, name, code, field)
         self._refusals.note(
             key,

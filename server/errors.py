@@ -59,6 +59,8 @@ def describe(fault: BaseException) -> dict[str, Any]:
     if not isinstance(fault, DeskbookError):
         logger.error("unexpected error", exc_info=fault)
         return dict(_UNEXPECTED)
+    if fault.where is not None:
+        logger.warning("%s (%s)", fault.message, fault.where)
     told: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,

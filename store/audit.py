@@ -221,7 +221,8 @@ class _Verification:
         if self._latest is None or entry.effective_at > self._latest:
             self._latest = entry.effective_at
             self._clock_rows += 1
-            if self._snapshot.cut_at(entry.effective_at - 1) != entry.sequence - 1:
+            before, until = (self._snapshot.cut_at(entry.effective_at - early) for early in (1, 0))
+            if before != entry.sequence - 1 or until < entry.sequence:
                 self._find(entry.sequence, "memory_clock does not place the entry in time")
         try:
             event = read_event(entry.event_type, json.loads(entry.content))

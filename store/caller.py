@@ -21,6 +21,7 @@ class Caller:
     """One call's identity, labels and clock.
 
     `now` is the simulated time of a run in microseconds since the epoch, UTC; None on a live ledger.
+    `resolves_any` lets the caller end memories of other authors.
     """
 
     agent: str
@@ -35,6 +36,7 @@ class Caller:
     """What the desk's config says of the program that trades, carried into order references."""
     observer: bool = False
     """Whether what the caller reports counts as observed; otherwise it is a claim."""
+    resolves_any: bool = False
 
     @property
     def standing(self) -> Literal["observed", "claim"]:

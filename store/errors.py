@@ -27,6 +27,7 @@ DeskbookError
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 Stored = Literal["no", "yes", "unknown"]
@@ -36,19 +37,27 @@ class DeskbookError(Exception):
     """Base of every error this project raises on purpose.
 
     `message` says what is wrong, `hint` the next valid step, `field` the argument at fault, `stored`
-    whether the call left anything in the ledger. None of them may hold secrets or foreign ids.
+    whether the call left anything in the ledger. None of them may hold secrets, foreign ids or places on this
+    machine: `where` is the file or folder at fault, for the operator and never for a client.
     """
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
     def __init__(
-        self, message: str, *, field: str | None = None, hint: str | None = None, stored: Stored = "no"
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        hint: str | None = None,
+        stored: Stored = "no",
+        where: Path | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
         self.hint = hint
+        self.where = where
         self.stored: Stored = stored
 
 

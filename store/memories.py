@@ -190,7 +190,7 @@ def _(command: CloseThesis, transaction: Transaction, caller: Caller, view: View
 
 @plan.register
 def _(command: ResolveMemory, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    memory = own(view, caller, command.memory_id, field="memory_id")
+    memory = own(view, caller, command.memory_id, field="memory_id", any_author=caller.resolves_any)
     allowed = RESOLUTIONS.get(memory.kind)
     if allowed is None or command.status != allowed:
         step = {THESIS: "Use close_thesis.", DECISION: "A decision stands; record a new one."}.get(

@@ -53,7 +53,9 @@ def make_folders(root: Path, path: Path) -> None:
             _sync(folder.parent)
     except FileExistsError:
         raise StoreError(
-            f"{folder} is not a folder.", hint="Move it away or choose another --root."
+            "What lies in the store's place is not a folder.",
+            hint="Move it away or choose another --root.",
+            where=folder,
         ) from None
     except OSError as fault:
         raise StoreReadOnly(
@@ -96,5 +98,7 @@ def refuse_link(path: Path) -> None:
         return
     if linked:
         raise StoreError(
-            f"{path} is a symbolic link.", hint="A store holds no links; name the real root instead."
+            "What lies in the store's place is a symbolic link.",
+            hint="A store holds no links; name the real root instead.",
+            where=path,
         )

@@ -6,6 +6,7 @@ written. The first draft of a plan is the one the caller is answered about.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -22,6 +23,7 @@ from .rows import Filter, Version
 from .view import View
 
 SHOWN = 5
+_TICKER = re.compile(r"[A-Z0-9][A-Z0-9./=^:_-]{0,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,11 @@ def existing(view: View, memory_id: str, *, field: str) -> Version:
     return found
 
 
-def own(view: View, caller: Caller, memory_id: str, *, field: str) -> Version:
+def own(view: View, caller: Caller, memory_id: str, *, field: str, any_author: bool = False) -> Version:
     """A memory that the caller wrote in this ledger; PermissionDenied for another's."""
     found = existing(view, memory_id, field=field)
     refuse_inherited(found, field=field)
-    if found.agent != caller.agent:
+    if found.agent != caller.agent and not any_author:
         raise PermissionDenied(
             f"{found.memory_id} was written by {found.agent}; only its author may end it.",
             field=field,
@@ -104,7 +106,7 @@ def thesis_of(view: View, thesis_id: str) -> Version:
     if found is not None and found.kind == THESIS:
         return found
     standing = view.versions(Filter(kind=THESIS, status="open"), limit=SHOWN)
-    named = ", ".join(f"{thesis.memory_id} ({thesis.symbol or 'no symbol'})" for thesis in standing)
+    named = ", ".join(f"{thesis.memory_id} ({_ticker(thesis)})" for thesis in standing)
     what = (
         f"thesis_id names a {found.kind}, not a thesis."
         if found
@@ -115,6 +117,13 @@ def thesis_of(view: View, thesis_id: str) -> Version:
         field="thesis_id",
         hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
     )
+
+
+def _ticker(thesis: Version) -> str:
+    """The symbol where it looks like one: an error is the server's word and carries no sentence of an agent's."""
+    if thesis.symbol is None:
+        return "no symbol"
+    return thesis.symbol if _TICKER.fullmatch(thesis.symbol) else "another symbol"
 
 
 def refuse_inherited(memory: Version, *, field: str) -> None:

@@ -6,6 +6,7 @@ A reply's text is the compact JSON of its body, so text and structured content s
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from datetime import tzinfo
 from typing import Any
 
@@ -31,15 +32,17 @@ def cut_text(text: str, longest: int) -> str:
 
 def cut_to_bytes(text: str, most: int) -> str:
     """At most `most` bytes once it is written as JSON in UTF-8, a mark at the end where something was cut."""
+    if _written_bytes(text) <= most:
+        return text
     mark = "…"
-    used, fits = 0, 0
-    for at, character in enumerate(text):
-        used += len(json.dumps(character, ensure_ascii=False).encode()) - 2
-        if used > most:
-            return text[:fits] + mark
-        if used <= most - len(mark.encode()):
-            fits = at + 1
-    return text
+    room = most - len(mark.encode())
+    lengths = range(len(text))
+    fits = bisect_right(lengths, room, key=lambda length: _written_bytes(text[:length])) - 1
+    return text[: max(0, fits)] + mark
+
+
+def _written_bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode()) - 2
 
 
 class Renderer:
@@ -106,6 +109,8 @@ class Renderer:
             shown["expires_at"] = self.time(version.expires_at)
         if version.details:
             shown["details"] = self._with_times(version.details, longest)
+            if any(_bounded(value, longest) is not value for value in version.details.values()):
+                shown["details_truncated"] = True
         return shown
 
     def open_order(self, action: Version, at: int) -> dict[str, Any]:

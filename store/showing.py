@@ -86,7 +86,11 @@ def show_memory(
         if len(as_text(body)) <= reply_chars or chunk <= 64:
             break
         chunk //= 2
-    body["truncated"] = body["cursor"] is not None or len(body["history"]) < body["history_total"]
+    body["truncated"] = (
+        body["cursor"] is not None
+        or len(body["history"]) < body["history_total"]
+        or "details_truncated" in body["memory"]
+    )
     return body
 
 

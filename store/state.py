@@ -118,6 +118,7 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
         counts={
             "open_theses": view.count_versions(open_theses),
             "validated_lessons": view.count_versions(validated),
+            "reviews_due": view.count_due() + view.count_flags(),
             "memories": view.totals()[0],
             "unreconciled_orders": view.layers[0].snapshot.count_unreconciled(None, view.cut),
         },
@@ -144,6 +145,7 @@ def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> d
         "omitted": {
             "open_theses": max(0, sections.counts["open_theses"] - len(sections.theses)),
             "validated_lessons": max(0, sections.counts["validated_lessons"] - len(sections.lessons)),
+            "reviews_due": max(0, sections.counts["reviews_due"] - len(reviews[:SECTION])),
         },
     }
 
@@ -167,11 +169,12 @@ def _drop_until_fits(
             ),
             key=_length,
         )
-        if longest:
-            longest.pop()
+        if not longest:
+            raise ValueError(f"not even an empty state fits into {cap} characters")
+        longest.pop()
         body = head | _render(kept, renderer, at, _TEXT_STEPS[-1])
         text = as_text(body)
-        if len(text) <= cap or not longest:
+        if len(text) <= cap:
             return State(body, text, _shown(kept))
 
 
@@ -256,5 +259,5 @@ def _line(version: Version, renderer: Renderer) -> str:
 
 def _shown(sections: _Sections) -> tuple[Selected, ...]:
     """The memories whose text the state shows."""
-    versions = {version.memory_id: version for version in (*sections.theses, *sections.lessons)}
-    return tuple(selected(version) for version in versions.values())
+    texts = (*sections.theses, *sections.lessons, *sections.recent)
+    return tuple(dict.fromkeys(selected(version) for version in texts))

@@ -140,6 +140,14 @@ class View:
         found = (layer.snapshot.flags(layer.cut, limit=limit) for layer in self.layers)
         return list(islice(merge(*found, key=lambda flag: -flag.effective_at), limit))
 
+    def count_due(self) -> int:
+        """How many versions `due` would give without a limit."""
+        return sum(layer.snapshot.count_due(layer.cut, self.at) for layer in self.layers)
+
+    def count_flags(self) -> int:
+        """How many flags `flags` would give without a limit."""
+        return sum(layer.snapshot.count_flags(layer.cut) for layer in self.layers)
+
     def holdings(self) -> Holdings | None:
         """The latest report of positions in the call's own ledger."""
         return self.layers[0].snapshot.holdings(self.cut)

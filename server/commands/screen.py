@@ -54,9 +54,24 @@ def entry_line(entry: Entry) -> str:
         one_line(entry.event_type),
         one_line(entry.subject_id),
         one_line(entry.symbol or "-"),
-        one_line(_gist(entry.event_type, json.loads(entry.content))),
+        one_line(_gist_of(entry)),
     ]
     return "  ".join(parts).rstrip()
+
+
+def _gist_of(entry: Entry) -> str:
+    """The gist, or the content as it stands where someone has tampered with it: that is what one looks for."""
+    try:
+        return _gist(entry.event_type, json.loads(entry.content))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return entry.content
+
+
+def _content_of(entry: Entry) -> Any:
+    try:
+        return json.loads(entry.content)
+    except ValueError:
+        return entry.content
 
 
 def _gist(event_type: str, content: dict[str, Any]) -> str:
@@ -78,7 +93,7 @@ def entry_record(entry: Entry) -> dict[str, Any]:
     record: dict[str, Any] = {
         name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()
     }
-    record["content"] = json.loads(entry.content)
+    record["content"] = _content_of(entry)
     record["effective_at"] = format_instant(entry.effective_at)
     record["recorded_at"] = format_instant(entry.recorded_at)
     return record

@@ -7,10 +7,21 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from store import Book, Caller, Filter, Reply, SearchRequest
+from store.errors import InvalidInput
 from store.inputs import tag_list
 from store.symbols import normalise_symbol
 
-from ..arguments import Arguments, Instant, Integer, OptionalId, OptionalText, Strings, Word, instant_of
+from ..arguments import (
+    Arguments,
+    Instant,
+    Integer,
+    OptionalId,
+    OptionalText,
+    Query,
+    Strings,
+    Word,
+    instant_of,
+)
 from ..sections import LimitSettings
 from .spec import reading
 
@@ -28,7 +39,7 @@ Cursor = Annotated[OptionalId, Field(description="From the reply before.")]
 class SearchArguments(Arguments):
     """Arguments of search_memory."""
 
-    query: Annotated[OptionalText, Field(description="Words, tickers or ids; empty lists the newest.")] = None
+    query: Annotated[Query, Field(description="Words, tickers or ids; empty lists the newest.")] = None
     kind: Annotated[Kind | None, Word, Field(description="Only this kind.")] = None
     symbol: Annotated[OptionalText, Field(description="Only this instrument.")] = None
     status: Annotated[Status | None, Word, Field(description="Only this status.")] = None
@@ -58,14 +69,19 @@ class StateArguments(Arguments):
 
 
 def _search(book: Book, caller: Caller, given: SearchArguments, limits: LimitSettings) -> Reply:
+    since, until = instant_of(given.since, field="since"), instant_of(given.until, field="until")
+    if since is not None and until is not None and since > until:
+        raise InvalidInput(
+            "since lies after until, so nothing can match.", field="since", hint="Exchange the two."
+        )
     conditions = Filter(
         kind=given.kind,
         symbol=normalise_symbol(given.symbol),
         status=given.status,
         tags=tag_list(tuple(given.tags or ())),
         agent=(given.agent or "").strip() or None,
-        since=instant_of(given.since, field="since"),
-        until=instant_of(given.until, field="until"),
+        since=since,
+        until=until,
     )
     request = SearchRequest(
         query=given.query or "",

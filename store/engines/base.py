@@ -97,8 +97,14 @@ class Snapshot(Protocol):
     def flags(self, cut: int, *, limit: int) -> list[Flag]:
         """Flags on memories that are still in use at the cut, newest first."""
 
+    def count_flags(self, cut: int) -> int:
+        """How many flags `flags` would give without a limit."""
+
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         """Open theses and lessons in use at the cut whose review date is not after `at`, earliest first."""
+
+    def count_due(self, cut: int, at: int) -> int:
+        """How many versions `due` would give without a limit."""
 
     def holdings(self, cut: int) -> Holdings | None:
         """The latest report of positions up to the cut."""

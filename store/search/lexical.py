@@ -44,9 +44,12 @@ def rank_terms(view: View, terms: tuple[str, ...], conditions: Filter) -> list[S
         used += len(found)
         idf = math.log(1 + (max(memories, len(found)) - len(found) + 0.5) / (len(found) + 0.5))
         for posting in found:
-            scores[posting.place] = scores.get(posting.place, 0.0) + idf * _weight(posting, average)
-    ranked = [Scored(place, score) for place, score in scores.items()]
-    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), hit.place.layer, -hit.place.sequence_from))
+            place = posting.place
+            scores[place] = scores.get(place, 0.0) + idf * _weight(posting, average)
+    ranked = sorted(
+        (-round(score, 9), place.layer, -place.sequence_from, place) for place, score in scores.items()
+    )
+    return [Scored(place, scores[place]) for *_, place in ranked]
 
 
 def rank_literal(view: View, literal: str, conditions: Filter) -> list[Scored]:

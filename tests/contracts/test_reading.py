@@ -77,6 +77,7 @@ def _view(snapshot: Any, cut: int, ids: list[str]) -> dict[str, Any]:
         "totals": snapshot.totals(cut),
         "due": snapshot.due(cut, 10, limit=100),
         "flags": snapshot.flags(cut, limit=100),
+        "counted": (snapshot.count_due(cut, 10), snapshot.count_flags(cut)),
     }
 
 

@@ -25,12 +25,14 @@ def test_a_thirty_first_server_starts_and_writes_beside_thirty_others(
     start_server: StartServer, look: Look, ledger: Path
 ) -> None:
     """P007."""
-    servers: list[Server] = []
-    for number in range(IDLE + BUSY):
-        server = start_server().open()
+    began = time.monotonic()
+    start_server().open()
+    alone = time.monotonic() - began  # what a start takes on this machine, with whatever else it does now
+    servers: list[Server] = [start_server() for _ in range(IDLE + BUSY)]
+    for number, server in enumerate(servers):
+        server.open()
         if number % 2:  # half of the idle ones have the ledger open, half have only shaken hands
             assert not server.call("get_memory_state").is_error
-        servers.append(server)
     busy = servers[IDLE:]
 
     outside = apsw.Connection(str(ledger), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -48,13 +50,15 @@ def test_a_thirty_first_server_starts_and_writes_beside_thirty_others(
     shaken = time.monotonic() - began
     first = last.call("remember", text="the thirty-first")
     assert not first.is_error
-    assert shaken < START_BOUND
+    assert shaken < START_BOUND + alone
     assert first.seconds < START_BOUND
     for server, requests in asked.items():
         assert not any(server.result(request).is_error for request in requests)
     assert len(look.texts()) == BUSY * 40 + 1
     look.assert_sound()
-    assert [server.end() for server in (*servers, last)] == [0] * (IDLE + BUSY + 1)
+    for server in (*servers, last):
+        server.close_input()
+    assert [server.wait() for server in (*servers, last)] == [0] * (IDLE + BUSY + 1)
     look.assert_sound()
 
 

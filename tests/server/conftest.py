@@ -24,7 +24,7 @@ ENVELOPE = {
 }
 
 
-class DeskProcess:
+class PipedDesk:
     """One server process; `send` writes raw frames, `reply` waits for the answer to an id."""
 
     def __init__(
@@ -140,16 +140,16 @@ class DeskProcess:
         return self.process.wait(GUARD)
 
 
-StartDesk = Callable[..., DeskProcess]
+StartDesk = Callable[..., PipedDesk]
 
 
 @pytest.fixture
 def start_desk() -> Iterator[StartDesk]:
     """Start servers with the given arguments; whatever still runs at the end of the test is killed."""
-    started: list[DeskProcess] = []
+    started: list[PipedDesk] = []
 
-    def start(*args: str, stdin: Any = subprocess.PIPE) -> DeskProcess:
-        desk = DeskProcess(args, stdin)
+    def start(*args: str, stdin: Any = subprocess.PIPE) -> PipedDesk:
+        desk = PipedDesk(args, stdin)
         started.append(desk)
         return desk
 
@@ -160,11 +160,11 @@ def start_desk() -> Iterator[StartDesk]:
 @pytest.fixture
 def start_serve(tmp_path: Path) -> Iterator[StartDesk]:
     """Start `deskbook serve` processes with the given arguments, all on one root below the test's folder."""
-    started: list[DeskProcess] = []
+    started: list[PipedDesk] = []
     own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
 
-    def start(*args: str, **environ: str) -> DeskProcess:
-        desk = DeskProcess(
+    def start(*args: str, **environ: str) -> PipedDesk:
+        desk = PipedDesk(
             ("serve", "--root", str(tmp_path / "root"), *args),
             program=("-m", "server"),
             environ=own | {"PYTHONPATH": str(ROOT)} | environ,
@@ -176,7 +176,7 @@ def start_serve(tmp_path: Path) -> Iterator[StartDesk]:
     _end(started)
 
 
-def _end(started: list[DeskProcess]) -> None:
+def _end(started: list[PipedDesk]) -> None:
     for desk in started:
         desk.process.kill()
         desk.process.wait()

@@ -100,6 +100,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("get_memory", {"memory_id": 5}, "memory_id", "must be a string"),
     ("get_memory", {"memory_id": ""}, "memory_id", "1 to 128"),
     ("get_memory", {"memory_id": "../../etc/passwd"}, "memory_id", "no memory"),
+    ("search_memory", {"since": "2026-03-02T00:00:00Z", "until": "2026-03-01T00:00:00Z"}, "since", "after until"),
     # words of a list (P043)
     ("search_memory", {"kind": "lessons"}, "kind", "memory, proposal, risk_note, decision, lesson, thesis"),
     ("search_memory", {"kind": ["lesson", "decision"]}, "kind", "lesson"),
@@ -133,6 +134,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 async def test_odd_input_is_refused_by_its_field_and_nothing_but_the_failure_is_stored(
     desk: InMemoryDesk, era: str, tool: str, arguments: dict[str, Any], field: str, words: str
 ) -> None:
+    """P043, P051, P053, P057, P187, P189."""
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="what stood before")
         before = desk.entries()
@@ -172,7 +174,7 @@ async def test_exactly_the_most_text_is_kept_whole(desk: InMemoryDesk, era: str)
     [
         ('["a","b"]', ["a", "b"]), ("a,b", ["a", "b"]), ("a", ["a"]), (" a , b ", ["a", "b"]),
         (["A", "a "], ["a"]), ("null", []), ("None", []), ("", []), ("[]", []), ([], []), (None, []),
-        ("[]x", None),
+        ("[]x", None), ('"a"', ["a"]), ("'a', \"b\"", ["a", "b"]),
     ],
 )  # fmt: skip
 async def test_tags_are_read_however_they_are_sent_p187(
@@ -268,3 +270,53 @@ async def test_wrong_types_for_every_argument_of_every_tool_are_served_or_refuse
                     refused += 1
     assert refused > 500
     assert served > 200
+
+
+async def test_the_word_null_for_anything_optional_means_that_it_is_absent_p187(
+    desk: InMemoryDesk, era: str
+) -> None:
+    async with desk.client(era) as client:
+        thesis = await desk.call(client, "open_thesis", text="t")
+        note = await desk.call(client, "remember", text="n")
+        required = {
+            "text": "w", "action": "buy", "thesis_id": thesis["id"], "memory_id": note["id"],
+            "status": "retired", "reason": "stale",
+        }  # fmt: skip
+        for word in ("null", "None", " NULL ", ""):
+            await desk.call(client, "search_memory", query="nothing", symbol=word, agent=word, kind=word)
+        for tool in ("remember", "remember_proposal", "remember_risk_note", "remember_lesson",
+                     "remember_decision", "open_thesis", "update_thesis", "flag_memory", "close_thesis"):  # fmt: skip
+            schema = published_schema(TOOLS[tool].arguments)
+            given = {name: required[name] for name in schema["required"]}
+            absent = dict.fromkeys(schema["properties"].keys() - given.keys(), "null")
+            await desk.call(client, tool, **given, **absent)
+            if tool != "close_thesis":  # no key was taken, so another call is another entry
+                await desk.call(
+                    client, tool, **given | {"text": "other"} if "text" in given else given, **absent
+                )
+    for entry in desk.entries()[2:]:
+        assert (entry.symbol, entry.idempotency_key) == (None, None)
+        if (
+            entry.event_type != "memory.retrieved"
+        ):  # what was handed over is JSON and may hold a null of its own
+            assert "null" not in entry.content.lower()
+    assert {json.dumps(content["filters"]) for content in desk.contents("memory.retrieved")} == {"{}"}
+
+
+async def test_the_same_key_and_arguments_are_stored_once_in_whatever_form_they_come(
+    desk: InMemoryDesk, era: str
+) -> None:
+    async with desk.client(era) as client:
+        key = {"idempotency_key": "k1"}
+        first = await desk.call(client, "remember", text="x", tags=["a", "b"], symbol="AAPL", **key)
+        assert await desk.call(client, "remember", text="x", tags="a,b", symbol="AAPL", **key) == first
+        assert await desk.call(client, "remember", text="x", tags='["a","b"]', symbol="AAPL", **key) == first
+        told = await desk.refused(client, "remember", text="y", **key)
+        assert (told["code"], told["field"], told["stored"]) == (
+            "idempotency_conflict",
+            "idempotency_key",
+            "no",
+        )
+        other = await desk.call(client, "remember_risk_note", text="x", **key)  # the key belongs to one tool
+        assert other["id"] != first["id"]
+    assert len(desk.entries("memory.recorded")) == 1

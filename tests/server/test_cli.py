@@ -267,3 +267,26 @@ def test_a_foreign_file_is_refused_by_every_command_untouched_and_named(run: Run
         assert "Traceback" not in ran.err
         assert str(path) in ran.err + ran.out, words
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "content", ["not json", "[]", "{}", '{"text":5}', "null", '{"count":"x"}', "\x1b[2J"]
+)
+def test_a_tampered_entry_can_still_be_looked_at(
+    run: Run, root: Path, ids: dict[str, str], content: str
+) -> None:
+    connection = apsw.Connection(str(root / "default" / "memory.sqlite"))
+    for (trigger,) in list(
+        connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'memory_events'"
+        )
+    ):
+        connection.execute(f'DROP TRIGGER "{trigger}"')
+    connection.execute("UPDATE memory_events SET content = ? WHERE sequence > 1", (content,))
+    connection.close()
+    assert run("verify").code == 1
+    for words in (["log"], ["log", "--json"], ["show", ids["search"]], ["show", ids["note"], "--json"]):
+        ran = run(*words)
+        assert ran.code == 0
+        assert not set(DRIVES) & set(ran.out)
+        assert ran.out

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import DeskProcess, StartDesk
+    from conftest import PipedDesk, StartDesk
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUARD = 60
@@ -54,7 +54,7 @@ def follow(tmp_path: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen
 
 
 @pytest.fixture
-def writer(start_serve: StartDesk) -> DeskProcess:
+def writer(start_serve: StartDesk) -> PipedDesk:
     """A server that has written one note and goes on."""
     desk = start_serve()
     desk.open("modern")
@@ -62,7 +62,7 @@ def writer(start_serve: StartDesk) -> DeskProcess:
     return desk
 
 
-def write(desk: DeskProcess, text: str) -> dict[str, Any]:
+def write(desk: PipedDesk, text: str) -> dict[str, Any]:
     desk.send(desk.tool("modern", text, "remember", text=text))
     return dict(desk.reply(text)["result"]["structuredContent"])
 
@@ -112,7 +112,7 @@ def test_serving_nobody_ends_well_at_once_and_leaves_nothing(deskbook: Command, 
 
 
 def test_a_followed_log_prints_entries_as_they_arrive_and_ends_well_when_interrupted(
-    writer: DeskProcess, follow: subprocess.Popen[str]
+    writer: PipedDesk, follow: subprocess.Popen[str]
 ) -> None:
     assert follow.stdout is not None
     seen = [json.loads(follow.stdout.readline())["content"]["text"]]
@@ -127,7 +127,7 @@ def test_a_followed_log_prints_entries_as_they_arrive_and_ends_well_when_interru
 
 
 def test_a_log_whose_reader_has_gone_ends_without_a_traceback(
-    writer: DeskProcess, tmp_path: Path, environ: dict[str, str]
+    writer: PipedDesk, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     for number in range(300):
         write(writer, f"line {number} " + "x" * 500)
@@ -153,7 +153,7 @@ def test_a_log_whose_reader_has_gone_ends_without_a_traceback(
 
 
 def test_every_reading_command_works_while_a_server_writes(
-    writer: DeskProcess, deskbook: Command, tmp_path: Path
+    writer: PipedDesk, deskbook: Command, tmp_path: Path
 ) -> None:
     note = write(writer, "second")
     frames = [writer.tool("modern", f"burst{n}", "remember", text=f"burst {n}") for n in range(400)]

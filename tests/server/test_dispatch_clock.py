@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from mcp_types import Implementation
 
+from server.ledgers import MOST_OPEN
 from store.clock import parse_instant
 
 if TYPE_CHECKING:
@@ -235,6 +238,7 @@ async def test_a_label_that_is_no_identifier_is_refused_by_its_key(
 async def test_identity_cannot_be_claimed_by_argument_meta_or_client_name_p127(
     open_desk: OpenDesk, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """P127, and P135 as far as stdio goes: calls that claim to be another come between calls that do not."""
     desk = open_desk('[agents.r]\nprofile = "researcher"\n[agents.pm]\nprofile = "trader"', "r")
     claims = {
         "deskbook/agent": "pm", "deskbook/profile": "trader", "agent": "pm", "X-Agent-Id": "pm",
@@ -305,3 +309,25 @@ async def test_one_strategy_has_no_private_memories_and_another_sees_nothing_p13
         assert (state["counts"]["memories"], state["open_theses"]) == (0, [])
         again = await other.call(three, "open_thesis", text="same symbol", symbol="AAPL")
         assert again["warnings"] == []
+
+
+async def test_many_more_runs_than_may_be_open_are_served_at_once_without_a_failure(
+    open_desk: OpenDesk, era: str
+) -> None:
+    desk = open_desk(SIMULATED, "a")
+    runs = [f"run-{number}" for number in range(MOST_OPEN + 9)]
+    async with desk.client(era) as client:
+
+        async def live(run: str, tool: str, **arguments: Any) -> None:
+            await desk.call(client, tool, meta=at(DAY_1, run), **arguments)
+
+        for _ in range(3):
+            async with anyio.create_task_group() as tasks:
+                for run in runs * 4:
+                    tasks.start_soon(partial(live, run, "remember", text="unicorn"))
+                    tasks.start_soon(partial(live, run, "search_memory", query="unicorn"))
+                    tasks.start_soon(partial(live, run, "get_memory_state"))
+    assert len(desk.server._ledgers._books) <= MOST_OPEN
+    assert not any(shared.users for shared in desk.server._ledgers._books.values())
+    for run in runs:
+        assert len(desk.entries("memory.recorded", run=run)) == 12

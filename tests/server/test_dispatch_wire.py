@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from store.entry import Entry
 from store.rows import EntryFilter
 
 if TYPE_CHECKING:
-    from conftest import DeskProcess, StartDesk
+    from conftest import PipedDesk, StartDesk
 
 RAW = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s","arguments":%s%s}}\n'
 ENVELOPE = {
@@ -30,7 +31,7 @@ HoldLock = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture
-def serve(start_serve: StartDesk, era: str) -> DeskProcess:
+def serve(start_serve: StartDesk, era: str) -> PipedDesk:
     """One person's server that has said hello in one era."""
     desk = start_serve()
     desk.open(era)
@@ -103,7 +104,7 @@ NOT_STRICT = [
 
 
 def test_what_strict_json_cannot_carry_is_refused_by_its_field_and_stores_nothing_p051(
-    serve: DeskProcess, era: str, entries: Entries
+    serve: PipedDesk, era: str, entries: Entries
 ) -> None:
     serve.send(serve.tool(era, 0, "remember", text="before"))
     body(serve.reply(0))
@@ -119,9 +120,7 @@ def test_what_strict_json_cannot_carry_is_refused_by_its_field_and_stores_nothin
         assert body(serve.reply("next"))["total"] == 1
 
 
-def test_endless_nesting_is_refused_under_its_id_and_the_server_lives_on(
-    serve: DeskProcess, era: str
-) -> None:
+def test_endless_nesting_is_refused_under_its_id_and_the_server_lives_on(serve: PipedDesk, era: str) -> None:
     serve.send(raw_call(era, 1, "remember", '{"text":' + "[" * 10_000 + "]" * 10_000 + "}"))
     assert serve.reply(1)["error"]["code"] == -32600
     serve.send(serve.tool(era, 2, "remember", text="after"))
@@ -129,7 +128,7 @@ def test_endless_nesting_is_refused_under_its_id_and_the_server_lives_on(
 
 
 def test_huge_text_is_kept_whole_or_refused_with_cap_and_size_p053(
-    serve: DeskProcess, era: str, entries: Entries
+    serve: PipedDesk, era: str, entries: Entries
 ) -> None:
     for size in (100_000, 100_001, 1_000_000, 10_000_000):
         serve.send(serve.tool(era, size, "remember", text="x" * size))
@@ -151,7 +150,7 @@ def test_huge_text_is_kept_whole_or_refused_with_cap_and_size_p053(
 
 
 def test_twenty_five_calls_in_one_burst_get_twenty_five_right_answers_p001(
-    serve: DeskProcess, era: str, entries: Entries, tmp_path: Path
+    serve: PipedDesk, era: str, entries: Entries, tmp_path: Path
 ) -> None:
     burst = [
         *(("remember", f"note{n}") for n in range(10)),
@@ -180,7 +179,7 @@ def test_twenty_five_calls_in_one_burst_get_twenty_five_right_answers_p001(
 
 
 def test_sixty_parallel_writes_over_one_session_are_sixty_memories_p167(
-    serve: DeskProcess, era: str, entries: Entries, tmp_path: Path
+    serve: PipedDesk, era: str, entries: Entries, tmp_path: Path
 ) -> None:
     serve.send(*(serve.tool(era, n, "remember", text=f"parallel {n}") for n in range(60)))
     answers = {n: body(serve.reply(n)) for n in range(60)}
@@ -193,7 +192,7 @@ def test_sixty_parallel_writes_over_one_session_are_sixty_memories_p167(
 
 
 def test_a_held_write_lock_holds_up_no_reading_and_no_list_p165(
-    serve: DeskProcess, era: str, hold_write_lock: HoldLock
+    serve: PipedDesk, era: str, hold_write_lock: HoldLock
 ) -> None:
     """Ordered by events, not by clock: every reading is answered while the write still waits."""
     serve.send(serve.tool(era, 1, "remember", text="before"))
@@ -224,7 +223,7 @@ def test_a_held_write_lock_holds_up_no_reading_and_no_list_p165(
 
 
 def test_a_search_that_cannot_be_recorded_is_refused_and_says_so(
-    serve: DeskProcess, era: str, hold_write_lock: HoldLock, entries: Entries
+    serve: PipedDesk, era: str, hold_write_lock: HoldLock, entries: Entries
 ) -> None:
     serve.send(serve.tool(era, 1, "remember", text="unicorn"))
     body(serve.reply(1))
@@ -250,6 +249,32 @@ def test_probes_of_a_host_leave_nothing_on_disk(start_serve: StartDesk, era: str
     assert not (tmp_path / "root").exists()
 
 
+def test_no_network_is_used_at_start_nor_by_any_call(
+    start_serve: StartDesk, era: str, tmp_path: Path
+) -> None:
+    """Invariant 12."""
+    watched = tmp_path / "watched"
+    watched.mkdir()
+    (watched / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "def hook(event, arguments):\n"
+        "    if event in ('socket.connect', 'socket.getaddrinfo', 'socket.sendto', 'socket.bind'):\n"
+        "        os.write(2, f'NETWORK {event} {arguments}\\n'.encode())\n"
+        "sys.addaudithook(hook)\n"
+        "os.write(2, b'watching\\n')\n"
+    )
+    desk = start_serve(PYTHONPATH=f"{watched}{os.pathsep}{Path(__file__).resolve().parents[2]}")
+    desk.open(era)
+    desk.send(desk.request(era, 1, "tools/list"), desk.tool(era, 2, "remember", text="x"))
+    desk.send(desk.tool(era, 3, "search_memory", query="x"))
+    for number in (1, 2, 3):
+        assert "result" in desk.reply(number)
+    desk.close_input()
+    assert desk.wait() == 0
+    assert "watching" in desk.log()
+    assert "NETWORK" not in desk.log()
+
+
 def test_every_line_on_stdout_is_a_frame_at_level_debug_whatever_fails_p161(
     start_serve: StartDesk, era: str
 ) -> None:
@@ -272,7 +297,7 @@ def test_every_line_on_stdout_is_a_frame_at_level_debug_whatever_fails_p161(
 
 
 def test_sums_of_refusals_are_written_when_the_input_ends(
-    serve: DeskProcess, era: str, entries: Entries
+    serve: PipedDesk, era: str, entries: Entries
 ) -> None:
     serve.send(*(serve.tool(era, n, "remember", text="") for n in range(5)))
     for n in range(5):

@@ -187,7 +187,13 @@ async def test_remember_is_no_back_door_to_a_decision_or_thesis(open_desk: OpenD
 
 async def test_tools_of_later_issues_are_unknown_and_not_open_to_anyone(desk: InMemoryDesk, era: str) -> None:
     async with desk.client(era) as client:
-        for name in ("validate_lesson", "record_order_intent", "list_unreconciled_orders", "report_positions", "rm -rf"):
+        for name in (
+            "validate_lesson",
+            "record_order_intent",
+            "list_unreconciled_orders",
+            "report_positions",
+            "rm -rf",
+        ):
             assert (await desk.refused(client, name))["code"] == "not_found"
 
 
@@ -203,3 +209,21 @@ async def test_two_desks_with_different_profiles_never_cross_over_p129(open_desk
     assert {entry.agent for entry in trader.entries("decision.recorded")} == {"t"}
     assert {entry.agent for entry in trader.entries("permission.denied")} == {"r"}
     assert len(trader.entries("decision.recorded")) == 50
+
+
+async def test_only_who_may_resolve_any_ends_the_memory_of_another(open_desk: OpenDesk, era: str) -> None:
+    config = (
+        '[agents.author]\nprofile = "researcher"\n[agents.other]\nprofile = "trader"\n'
+        '[agents.keeper]\nprofile = "keeper"\n'
+        '[profiles.keeper]\nextends = "auditor"\nallow = ["resolve", "resolve_any"]'
+    )
+    author, other, keeper = (open_desk(config, name) for name in ("author", "other", "keeper"))
+    async with author.client(era) as one, other.client(era) as two, keeper.client(era) as three:
+        note = (await author.call(one, "remember", text="mine"))["id"]
+        told = await other.refused(two, "resolve_memory", memory_id=note, status="retired")
+        assert told["code"] == "permission_denied"
+        assert "flag_memory" in told["hint"]
+        ended = await keeper.call(three, "resolve_memory", memory_id=note, status="retired")
+        assert ended["status"] == "retired"
+        shown = await author.call(one, "get_memory", memory_id=note)
+    assert (shown["memory"]["agent"], shown["memory"]["changed_by"]) == ("author", "keeper")

@@ -220,7 +220,7 @@ async def test_an_unexpected_failure_of_a_write_is_recorded_and_tells_nothing_of
     desk: InMemoryDesk, era: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("secret /root/key.pem")
+        raise RuntimeError("secret /home/someone/key.pem")
 
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="before")

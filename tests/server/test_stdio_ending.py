@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import DeskProcess, StartDesk
+    from conftest import PipedDesk, StartDesk
 
 ERAS = ("handshake", "modern")
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def ended_in_order(desk: DeskProcess) -> bool:
+def ended_in_order(desk: PipedDesk) -> bool:
     told = desk.log().splitlines()
     marks = [line for line in told if line in {"lifespan left", "drained", "returned"}]
     return marks == ["lifespan left", "drained", "returned"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import DeskProcess, StartDesk
+    from conftest import PipedDesk, StartDesk
 
 ERAS = ("handshake", "modern")
 
@@ -22,14 +22,14 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def desk(start_desk: StartDesk, era: str) -> DeskProcess:
+def desk(start_desk: StartDesk, era: str) -> PipedDesk:
     """A server that has said hello in one era."""
     started = start_desk()
     started.open(era)
     return started
 
 
-def still_serves(desk: DeskProcess, era: str) -> None:
+def still_serves(desk: PipedDesk, era: str) -> None:
     desk.send(desk.tool(era, "still", "echo", a=1))
     assert desk.text("still") == "{'a': int 1}"
 
@@ -80,7 +80,7 @@ def test_only_frames_reach_stdout_whatever_is_printed_warned_or_logged(
     ],
 )
 def test_a_line_that_is_no_request_gets_an_error_and_the_server_lives_on(
-    desk: DeskProcess, era: str, raw: bytes, code: int
+    desk: PipedDesk, era: str, raw: bytes, code: int
 ) -> None:
     desk.send(raw + b"\n")
     assert desk.reply(None)["error"]["code"] == code
@@ -88,7 +88,7 @@ def test_a_line_that_is_no_request_gets_an_error_and_the_server_lives_on(
 
 
 def test_a_bad_line_is_answered_under_its_id_unless_that_id_is_in_flight(
-    desk: DeskProcess, era: str, fifo: Path
+    desk: PipedDesk, era: str, fifo: Path
 ) -> None:
     desk.send(b'{"jsonrpc":"2.0","id":70,"method":5}\n')
     assert desk.reply(70)["error"]["code"] == -32600
@@ -110,7 +110,7 @@ def test_blank_lines_carriage_returns_and_a_byte_order_mark_are_tolerated(
     assert desk.unclaimed == []
 
 
-def test_a_notification_that_is_malformed_or_unknown_is_never_answered(desk: DeskProcess, era: str) -> None:
+def test_a_notification_that_is_malformed_or_unknown_is_never_answered(desk: PipedDesk, era: str) -> None:
     for params in ([1], {"requestId": [1]}, {"requestId": True}, {"requestId": "nobody"}, {}):
         desk.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     desk.send({"jsonrpc": "2.0", "method": "notifications/odd"}, b'{"jsonrpc":"2.0","id":99,"result":{}}\n')
@@ -119,7 +119,7 @@ def test_a_notification_that_is_malformed_or_unknown_is_never_answered(desk: Des
 
 
 def test_a_frame_over_the_cap_is_refused_by_size_with_its_id_and_bounded_memory(
-    desk: DeskProcess, era: str
+    desk: PipedDesk, era: str
 ) -> None:
     """P053 (stdio part)."""
     opening = json.dumps(desk.tool(era, 5, "echo"))[:-3].encode() + b'"text":"'
@@ -138,13 +138,13 @@ def test_a_frame_over_the_cap_is_refused_by_size_with_its_id_and_bounded_memory(
     assert peak_memory_of(desk) < 160 * 2**20  # an idle server needs about 75 MiB; the frame alone had 128
 
 
-def test_a_frame_just_under_the_cap_is_served(desk: DeskProcess, era: str) -> None:
+def test_a_frame_just_under_the_cap_is_served(desk: PipedDesk, era: str) -> None:
     desk.send(desk.tool(era, 6, "echo", text="x" * 199_000))
     assert desk.text(6) == "{'text': str of 199002}"
 
 
 def test_surrogates_and_numbers_outside_json_reach_the_tool_and_the_reply_is_strict_json(
-    desk: DeskProcess, era: str
+    desk: PipedDesk, era: str
 ) -> None:
     """P051 (transport part)."""
     frame = json.dumps(desk.tool(era, 1, "echo", HERE=0)).encode()
@@ -156,7 +156,7 @@ def test_surrogates_and_numbers_outside_json_reach_the_tool_and_the_reply_is_str
     )
 
 
-def test_a_nul_reaches_the_tool(desk: DeskProcess, era: str) -> None:
+def test_a_nul_reaches_the_tool(desk: PipedDesk, era: str) -> None:
     """P049 (transport part)."""
     desk.send(desk.tool(era, 1, "echo", text="pre\0suf"))
     assert desk.text(1) == r"{'text': str 'pre\x00suf'}"
@@ -176,7 +176,7 @@ def test_a_nul_reaches_the_tool(desk: DeskProcess, era: str) -> None:
     ],
 )
 def test_odd_values_outside_the_arguments_are_answered(
-    desk: DeskProcess, era: str, spot: dict[str, Any]
+    desk: PipedDesk, era: str, spot: dict[str, Any]
 ) -> None:
     frame = desk.request(era, 1, "tools/call")
     spot = json.loads(json.dumps(spot))
@@ -189,7 +189,7 @@ def test_odd_values_outside_the_arguments_are_answered(
     still_serves(desk, era)
 
 
-def test_what_json_cannot_carry_in_a_result_is_replaced(desk: DeskProcess, era: str) -> None:
+def test_what_json_cannot_carry_in_a_result_is_replaced(desk: PipedDesk, era: str) -> None:
     """P051 (transport part)."""
     desk.send(desk.tool(era, 1, "bad_result"))
     result = desk.reply(1)["result"]
@@ -199,7 +199,7 @@ def test_what_json_cannot_carry_in_a_result_is_replaced(desk: DeskProcess, era: 
 
 
 def test_an_exception_the_sdk_lets_through_shows_the_client_nothing_of_its_text(
-    desk: DeskProcess, era: str
+    desk: PipedDesk, era: str
 ) -> None:
     desk.send(desk.request(era, 1, "resources/list"))
     assert desk.reply(1)["error"] == {"code": -32603, "message": "Internal server error"}
@@ -207,7 +207,7 @@ def test_an_exception_the_sdk_lets_through_shows_the_client_nothing_of_its_text(
     still_serves(desk, era)
 
 
-def test_one_slow_call_does_not_hold_up_the_others(desk: DeskProcess, era: str, fifo: Path) -> None:
+def test_one_slow_call_does_not_hold_up_the_others(desk: PipedDesk, era: str, fifo: Path) -> None:
     """P165 (transport part)."""
     desk.send(desk.tool(era, "slow", "hold", fifo=str(fifo)))
     desk.send(desk.request(era, "list", "tools/list"), desk.tool(era, "quick", "echo", a=1))
@@ -220,7 +220,7 @@ def test_one_slow_call_does_not_hold_up_the_others(desk: DeskProcess, era: str, 
     assert desk.text("slow") == "at last"
 
 
-def test_a_burst_of_calls_on_one_pipe_gets_the_right_answers(desk: DeskProcess, era: str) -> None:
+def test_a_burst_of_calls_on_one_pipe_gets_the_right_answers(desk: PipedDesk, era: str) -> None:
     desk.send(*(desk.tool(era, n, "echo", n=n) for n in range(600)))
     for n in range(600):
         assert desk.text(n) == f"{{'n': int {n}}}"
@@ -324,14 +324,14 @@ def test_a_loop_that_breaks_is_answered_for_and_started_anew(start_desk: StartDe
     still_serves(desk, "modern")
 
 
-def peak_memory_of(desk: DeskProcess) -> int:
+def peak_memory_of(desk: PipedDesk) -> int:
     """The largest resident size a living server has had, in bytes; `wait4` would count its parent in."""
     status = Path(f"/proc/{desk.process.pid}/status").read_text()
     (peak,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(peak.split()[1]) * 1024
 
 
-def send_unread(desk: DeskProcess, frames: bytes, answers: int) -> None:
+def send_unread(desk: PipedDesk, frames: bytes, answers: int) -> None:
     """Send as much as the server takes without being read from, then the rest while reading each answer."""
     assert desk.process.stdin is not None
     fd = desk.process.stdin.fileno()
@@ -348,7 +348,7 @@ def send_unread(desk: DeskProcess, frames: bytes, answers: int) -> None:
 
 
 def test_a_client_that_does_not_read_makes_the_server_stop_reading_not_grow(
-    desk: DeskProcess, era: str
+    desk: PipedDesk, era: str
 ) -> None:
     total = 2_000
     frames = (json.dumps(desk.tool(era, n, "big", size=100_000)).encode() + b"\n" for n in range(total))
@@ -356,5 +356,5 @@ def test_a_client_that_does_not_read_makes_the_server_stop_reading_not_grow(
     assert peak_memory_of(desk) < 160 * 2**20  # all answers together have 200 MB
 
 
-def test_a_flood_of_bad_lines_from_a_client_that_does_not_read_is_held_back(desk: DeskProcess) -> None:
+def test_a_flood_of_bad_lines_from_a_client_that_does_not_read_is_held_back(desk: PipedDesk) -> None:
     send_unread(desk, b"x\n" * 200_000, 200_000)

@@ -125,6 +125,8 @@ def test_the_root_itself_may_be_a_link(open_seat: Any, tmp_path: Path) -> None:
 def test_a_file_where_a_folder_should_be_is_named(open_seat: Any, tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "default").write_text("in the way")
-    with pytest.raises(StoreError, match="default"):
+    with pytest.raises(StoreError, match="not a folder") as refused:
         open_seat(root=tmp_path / "root")
+    assert refused.value.where == tmp_path / "root" / "default"
+    assert str(tmp_path) not in refused.value.message  # a client reads it, the operator reads `where`
     assert (tmp_path / "root" / "default").read_text() == "in the way"

@@ -53,6 +53,7 @@ def test_a_book_can_be_called_in_exactly_these_ways() -> None:
 def test_what_a_caller_hands_in_has_exactly_these_fields() -> None:
     assert list(Caller.__slots__) == [
         "agent", "profile", "session_id", "tool", "model_call_id", "now", "client",
+        "resolves_any",
     ]  # fmt: skip
     assert list(SearchRequest.__slots__) == [
         "query", "conditions", "as_of", "limit", "cursor", "detailed", "reply_chars",

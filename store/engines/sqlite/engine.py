@@ -121,7 +121,12 @@ class SqliteEngine:
         self._checkpointer = Checkpointer(self._path, connection)
         self._write_connection = connection
         self._writer = Writer(
-            connection, SqliteTransaction(connection), lock, self._check_present, self._check_schema
+            connection,
+            SqliteTransaction(connection),
+            lock,
+            before_batch=self._check_present,
+            in_transaction=self._check_schema,
+            after_batch=self._checkpointer.move_rest,
         )
 
     @property

@@ -46,7 +46,11 @@ def recognise(path: Path) -> None:
     apsw.Error or OSError for what cannot be read.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise StoreError(f"{path} is not a file.", hint="Move it away or choose another --root.")
+        raise StoreError(
+            "What lies in the ledger's place is not a file.",
+            hint="Move it away or choose another --root.",
+            where=path,
+        )
     size = path.stat().st_size
     if size == 0:
         return
@@ -67,12 +71,17 @@ def recognise(path: Path) -> None:
 
 
 def _foreign(path: Path, what: str) -> ForeignFile:
-    return ForeignFile(f"{path} {what}.", hint="Move it away or choose another --root; it was not changed.")
+    return ForeignFile(
+        f"The file in the ledger's place {what}.",
+        hint="Move it away or choose another --root; it was not changed.",
+        where=path,
+    )
 
 
 def _newer(path: Path, version: int) -> SchemaTooNew:
     return SchemaTooNew(
-        f"{path} has schema {version}; this Deskbook knows {schema.CURRENT}.",
+        f"The ledger has schema {version}; this Deskbook knows {schema.CURRENT}.",
+        where=path,
         hint="Upgrade Deskbook; the file was not changed.",
     )
 
@@ -102,7 +111,10 @@ def prepare(path: Path, lock: FairLock, project: Project) -> None:
 
     Raises StoreBusy when another process holds the lock, StoreError where the file cannot have a write-ahead log.
     """
-    connection = connect(path, "write")
+    try:
+        connection = connect(path, "write")
+    except apsw.CantOpenError:  # the file may be read and written: what cannot be had is its log
+        raise _no_log("of this ledger cannot be used") from None
     try:
         if schema_of(connection, path) == schema.CURRENT and _is_wal(connection):
             return
@@ -154,15 +166,18 @@ def _is_wal(connection: apsw.Connection) -> bool:
     return bool(connection.pragma("journal_mode") == "wal")
 
 
+def _no_log(what: str) -> StoreError:
+    return StoreError(
+        f"The write-ahead log {what}; without it several processes could not share the ledger safely.",
+        hint="Keep the store on a local disk, not in a network or synced folder, and its files readable.",
+    )
+
+
 def _begin_log(connection: apsw.Connection) -> None:
     """Change to the write-ahead log; SQLite says which mode it is in rather than fail."""
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
-        raise StoreError(
-            f"The folder's file system takes no write-ahead log (SQLite stays in mode {mode}); several processes"
-            " could not share the ledger safely.",
-            hint="Keep the store on a local disk, not on a network or synced folder: choose another --root.",
-        )
+        raise _no_log(f"cannot be kept here (the journal's mode stays {mode})")
 
 
 def _initialise(connection: apsw.Connection) -> None:

@@ -19,6 +19,17 @@ _RETRIEVAL = ", ".join(field.name for field in fields(Retrieval))
 _DELIVERY = ", ".join(field.name for field in fields(Delivery))
 _FLAG = ", ".join(f"f.{field.name}" for field in fields(Flag))
 
+_FLAGGED = (
+    "FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
+    f" WHERE f.sequence <= ? AND {STANDING}"
+    " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
+)
+_DUE = (
+    f"FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING}"
+    f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
+    f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
+)
+
 
 class SqliteSnapshot(OrderReads):
     """Reads; the engine holds a transaction open around it."""
@@ -147,23 +158,23 @@ class SqliteSnapshot(OrderReads):
 
     def flags(self, cut: int, *, limit: int) -> list[Flag]:
         rows = self._connection.execute(
-            f"SELECT {_FLAG} FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
-            f" WHERE f.sequence <= ? AND {STANDING}"
-            " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
-            " ORDER BY f.sequence DESC LIMIT ?",
-            (cut, cut, cut, limit),
+            f"SELECT {_FLAG} {_FLAGGED} ORDER BY f.sequence DESC LIMIT ?", (cut, cut, cut, limit)
         )
         return [Flag(*row) for row in rows]
 
+    def count_flags(self, cut: int) -> int:
+        row = self._one(f"SELECT count(*) {_FLAGGED}", (cut, cut, cut))
+        return int(row[0]) if row else 0
+
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
-            f"SELECT {VERSION} FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING}"
-            f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
-            f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
-            " ORDER BY v.stale_at, v.sequence_from LIMIT ?",
-            (at, cut, cut, limit),
+            f"SELECT {VERSION} {_DUE} ORDER BY v.stale_at, v.sequence_from LIMIT ?", (at, cut, cut, limit)
         )
         return [to_version(row) for row in rows]
+
+    def count_due(self, cut: int, at: int) -> int:
+        row = self._one(f"SELECT count(*) {_DUE}", (at, cut, cut))
+        return int(row[0]) if row else 0
 
     def retrieval(self, retrieval_id: str) -> Retrieval | None:
         row = self._one(f"SELECT {_RETRIEVAL} FROM memory_retrievals WHERE retrieval_id = ?", (retrieval_id,))

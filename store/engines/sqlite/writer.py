@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import apsw
@@ -36,12 +37,14 @@ class Writer:
         lock: FairLock,
         before_batch: Callable[[], None],
         in_transaction: Callable[[], None],
+        after_batch: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._transaction = transaction
         self._lock = lock
         self._before_batch = before_batch
         self._in_transaction = in_transaction
+        self._after_batch = after_batch
         self._queue: deque[_Job] = deque()
         self._arrived = threading.Condition()
         self._closed = False
@@ -73,9 +76,17 @@ class Writer:
                 with self._lock.hold():
                     self._before_batch()
                     self._commit_together(batch)
+                    self._after_batch()
             except BaseException as fault:  # noqa: BLE001 - the thread must live on; the fault goes to the callers
+                self._leave_transaction()
                 for job in batch:
                     job.fail(translate(fault))
+
+    def _leave_transaction(self) -> None:
+        """What broke off a batch must not leave it open for the next one."""
+        with suppress(apsw.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _next_batch(self) -> list[_Job]:
         with self._arrived:
