@@ -17,7 +17,7 @@ from .clock import Clock, WallClock
 from .commands import Command
 from .engines.base import EngineStatus, Transaction
 from .engines.sqlite import SqliteEngine
-from .errors import ConfigError
+from .errors import ConfigError, NotFound
 from .events import CallFailed, ClockAdvanced, Denied
 from .handlers import plan
 from .idempotency import check_same, keyed
@@ -76,6 +76,7 @@ class Book(Readings):
             with engine.read() as snapshot:
                 begun = snapshot.head() is not None
             if not begun:
+                _may_begin(create)
                 pin = pin_of(root, strategy) if run is not None and inherit == "live" else None
                 engine.write(
                     lambda transaction: ledger.begin(transaction, product, begins, pin), timeout=WRITE_SECONDS
@@ -181,3 +182,8 @@ class Book(Readings):
             self._ledger.append(transaction, stamped, [draft])
 
         self._engine.write(job, timeout=NOTE_SECONDS)
+
+
+def _may_begin(create: bool) -> None:
+    if not create:
+        raise NotFound("There is no ledger here yet.", hint="The first write makes it.")

@@ -170,6 +170,13 @@ class View:
             for posting in layer.snapshot.match(term, conditions, layer.cut, self.at, limit=limit)
         ]
 
+    def count_matches(self, term: str, conditions: Filter, *, most: int) -> int:
+        """About how many versions hold a term, counted up to `most` in each layer; far cheaper than `match`."""
+        conditions = self._lined(conditions)
+        return sum(
+            layer.snapshot.count_matches(term, conditions, layer.cut, most=most) for layer in self.layers
+        )
+
     def containing(self, literal: str, conditions: Filter, *, scan: int) -> list[Place]:
         """Standing versions whose text holds a literal, among the `scan` newest of each layer."""
         conditions = self._lined(conditions)

@@ -91,6 +91,9 @@ class Snapshot(Protocol):
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         """The versions an agent wrote up to the cut, newest first, whatever became of them."""
 
+    def count_matches(self, term: str, conditions: Filter, cut: int, *, most: int) -> int:
+        """How many versions, standing or ended, the full-text index holds for a term, counted up to `most`."""
+
     def totals(self, cut: int) -> tuple[int, int]:
         """How many memories stood at the cut, and the terms of their first versions together."""
 

@@ -33,15 +33,16 @@ def rank_terms(view: View, terms: tuple[str, ...], conditions: Filter) -> list[S
 
     The rarest terms come first; once the postings budget is used up, the commonest are left out.
     """
-    postings = [found for term in terms if (found := view.match(term, conditions, limit=POSTINGS_BUDGET))]
+    counted = [(view.count_matches(term, conditions, most=POSTINGS_BUDGET), term) for term in terms]
     memories, terms_total = view.totals()
     average = max(1.0, terms_total / max(1, memories))
     scores: dict[Place, float] = {}
     used = 0
-    for found in sorted(postings, key=len):
-        if used and used + len(found) > POSTINGS_BUDGET:
+    for count, term in sorted((count, term) for count, term in counted if count):
+        if used and used + count > POSTINGS_BUDGET:
             break
-        used += len(found)
+        used += count
+        found = view.match(term, conditions, limit=POSTINGS_BUDGET)
         idf = math.log(1 + (max(memories, len(found)) - len(found) + 0.5) / (len(found) + 0.5))
         for posting in found:
             place = posting.place

@@ -148,6 +148,13 @@ class SqliteSnapshot(OrderReads):
         )
         return [to_version(row) for row in rows]
 
+    def count_matches(self, term: str, conditions: Filter, cut: int, *, most: int) -> int:
+        row = self._one(
+            "SELECT count(*) FROM (SELECT rowid FROM memory_text WHERE memory_text MATCH ? AND rowid <= ? LIMIT ?)",
+            (_match_expression(term, conditions), cut, most),
+        )
+        return int(row[0]) if row else 0
+
     def totals(self, cut: int) -> tuple[int, int]:
         row = self._one(
             "SELECT ordinal, terms_total FROM memory_versions WHERE version = 1 AND sequence_from <= ?"
