@@ -92,9 +92,11 @@ def read_legs(value: Any) -> tuple[dict[str, Any], ...] | None:
     return tuple(_leg(leg, f"legs[{index}]") for index, leg in enumerate(value))
 
 
-def touched(symbol: str | None, legs: tuple[dict[str, Any], ...] | None) -> tuple[str, ...]:
-    """Every instrument an action touches, its own and its legs', each once."""
-    named = [symbol, *(leg["symbol"] for leg in legs or ())]
+def touched(
+    symbol: str | None, legs: tuple[dict[str, Any], ...] | None, before: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Every instrument an action touches, its own, its legs' and those of the order it follows, each once."""
+    named = [symbol, *(leg["symbol"] for leg in legs or ()), *before]
     return tuple(dict.fromkeys(name for name in named if name))
 
 
@@ -146,6 +148,14 @@ def _check_submit(command: IntendOrder, terms: dict[str, Any]) -> None:
                     f"{name} is missing.",
                     field=name,
                     hint="A submit names symbol, side and quantity, or legs.",
+                )
+    for index, leg in enumerate(terms["legs"] or ()):
+        for name in ("side", "quantity"):
+            if name not in leg:
+                raise InvalidInput(
+                    f"legs[{index}].{name} is missing.",
+                    field=f"legs[{index}].{name}",
+                    hint="Each leg of a submit names symbol, side and quantity (or ratio).",
                 )
     for name, kinds in (("limit_price", ("limit", "stop_limit")), ("stop_price", ("stop", "stop_limit"))):
         if terms["order_type"] in kinds and terms[name] is None:

@@ -17,7 +17,7 @@ from .errors import AlreadyClosed, Inherited, InvalidInput, NotFound, Permission
 from .events import Event
 from .inputs import identifier
 from .ledger import Draft
-from .lifecycle import THESIS
+from .lifecycle import ORDER_ACTION, THESIS
 from .rows import Filter, Version
 from .view import View
 
@@ -26,10 +26,11 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The drafts to append, or the entry that already says the same."""
+    """The drafts to append, or the entry that already says the same and what its repeat must be told."""
 
     drafts: tuple[Draft, ...] = ()
     standing: Entry | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @singledispatch
@@ -115,6 +116,18 @@ def thesis_of(view: View, thesis_id: str) -> Version:
         field="thesis_id",
         hint=f"Open theses: {named}." if named else "No thesis is open; open_thesis makes one.",
     )
+
+
+def action_of(view: View, action_id: str, *, field: str) -> Version:
+    """The standing order action of an id; NotFound says where ids come from."""
+    found = existing(view, action_id, field=field)
+    if found.kind != ORDER_ACTION:
+        raise NotFound(
+            f"{field} names a {found.kind}, not an order action.",
+            field=field,
+            hint="Use the action_id that record_order_intent returned; list_unreconciled_orders names the open ones.",
+        )
+    return found
 
 
 def refuse_inherited(memory: Version, *, field: str) -> None:
