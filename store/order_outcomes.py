@@ -191,7 +191,7 @@ def _corrects(said: list[_Said], caller: Caller) -> bool:
 
 
 def _told(command: RecordOutcome, certainty: str) -> dict[str, Any]:
-    filled = decimal_text(command.filled_quantity, field="filled_quantity")
+    filled = decimal_text(command.filled_quantity, field="filled_quantity", percent=False)
     none_filled = filled is not None and Decimal(filled) == 0
     found = {
         "broker_order_id": short_text(
@@ -200,7 +200,7 @@ def _told(command: RecordOutcome, certainty: str) -> dict[str, Any]:
         "filled_quantity": "0"
         if none_filled and certainty not in ("filled", "partially_filled")
         else amount(filled, field="filled_quantity"),
-        "average_price": decimal_text(command.average_price, field="average_price"),
+        "average_price": decimal_text(command.average_price, field="average_price", percent=False),
         "error_type": short_text(command.error_type, field="error_type", longest=SHORT_TEXT_CHARS),
     }
     told = {name: value for name, value in found.items() if value is not None}

@@ -62,8 +62,8 @@ def read_terms(command: IntendOrder) -> dict[str, Any]:
         "side": word(command.side, SIDES, field="side"),
         "quantity": amount(command.quantity, field="quantity"),
         "order_type": word(command.order_type, ORDER_TYPES, field="order_type"),
-        "limit_price": decimal_text(command.limit_price, field="limit_price"),
-        "stop_price": decimal_text(command.stop_price, field="stop_price"),
+        "limit_price": decimal_text(command.limit_price, field="limit_price", percent=False),
+        "stop_price": decimal_text(command.stop_price, field="stop_price", percent=False),
         "time_in_force": word(command.time_in_force, TIMES_IN_FORCE, field="time_in_force"),
         "legs": legs,
     }
@@ -131,7 +131,7 @@ def word(value: Any, allowed: tuple[str, ...], *, field: str) -> str | None:
 
 def amount(value: Any, *, field: str) -> str | None:
     """A positive decimal number; None when blank."""
-    number = decimal_text(None if value is None else str(value), field=field)
+    number = decimal_text(None if value is None else str(value), field=field, percent=False)
     if number is not None and (number.startswith("-") or not number.strip("0.")):
         raise InvalidInput(
             f"{field} must be greater than zero.", field=field, hint="The side says the direction."
@@ -187,7 +187,7 @@ def _leg(leg: Any, field: str) -> dict[str, Any]:
         "symbol_given": symbol if symbol != normal else None,
         "side": word(leg.get("side", leg.get("action")), SIDES, field=f"{field}.side"),
         "quantity": amount(leg.get("quantity", leg.get("ratio")), field=f"{field}.quantity"),
-        "price": decimal_text(_text(leg.get("price")), field=f"{field}.price"),
+        "price": decimal_text(_text(leg.get("price")), field=f"{field}.price", percent=False),
     }
     return {name: value for name, value in read.items() if value is not None}
 
