@@ -36,7 +36,7 @@ class IntentArguments(WriteArguments):
     reason: Annotated[
         Text,
         Field(
-            description="Private summary, 600 to 2,500 characters: dated evidence, sizing, risks, invalidation."
+            description="600 to 2,500 characters: dated evidence, sizing, risks, invalidation. Kept private."
         ),
     ]
     symbol: Symbol = None
@@ -113,14 +113,16 @@ TOOLS = (
     writing(
         "record_order_intent",
         "Record an order intent",
-        "Journal every submit, modify and cancel before the broker is called. Heed the warnings it returns.",
+        "Journal every submit, modify and cancel before the broker is called. Give as reason a decision summary, "
+        "not hidden reasoning. Heed the warnings it returns.",
         IntentArguments,
         _intent,
     ),
     writing(
         "record_order_outcome",
         "Record an order outcome",
-        "Record what became of an order action. If this fails the order stands: send it again with the same key.",
+        "Record what became of an order action. A failed write leaves the order standing: record again with the "
+        "same idempotency_key.",
         OutcomeArguments,
         lambda given: RecordOutcome(
             action_id=given.action_id,
@@ -130,6 +132,8 @@ TOOLS = (
             average_price=given.average_price,
             error_type=given.error_type,
         ),
+        if_it_fails="Only the record failed; the order itself stands. Do not send it again: record this outcome "
+        "again with the same idempotency_key.",
     ),
     reading(
         "list_unreconciled_orders",

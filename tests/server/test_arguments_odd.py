@@ -237,7 +237,24 @@ async def test_null_for_every_optional_is_the_same_as_leaving_it_away(
             "text": "w", "action": "buy", "thesis_id": thesis["id"], "memory_id": note["id"],
             "status": "retired", "reason": "stale",
         }  # fmt: skip
+        order = {"operation": "cancel", "reason": "r" * 200, "client_order_id": "c-1"}
+        action = await desk.call(client, "record_order_intent", **order)
+        lesson = await desk.call(client, "remember_lesson", text="l")
+        required |= {
+            "record_order_intent": {"operation": "submit", "reason": "r" * 200},
+            "record_order_outcome": {"action_id": action["id"], "certainty": "unknown"},
+            "validate_lesson": {"lesson_id": lesson["id"], "verdict": "supports", "outcome_ids": ["ev_0"]},
+            "report_positions": {"positions": "[]"},
+        }.get(tool, {})
         given = {name: required[name] for name in schema.get("required", ())}
+        if tool in (
+            "record_order_intent",
+            "validate_lesson",
+        ):  # these need more than what is required in form
+            refusal = await desk.refused(client, tool, **given, **optional)
+            assert refusal == await desk.refused(client, tool, **given)
+            assert refusal["field"] == {"record_order_intent": "symbol"}.get(tool, "outcome_ids[0]")
+            return
         assert await desk.call(client, tool, **given, **optional)
 
 

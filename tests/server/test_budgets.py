@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 PROFILE_BUDGET = {"researcher": 1_800, "reviewer": 1_800, "trader": 3_500, "solo": 3_500}
-TOOL_BUDGET = {"search_memory": 400}
+TOOL_BUDGET = {"search_memory": 400, "record_order_intent": 400}
 
 
 def tokens(text: str) -> int:
