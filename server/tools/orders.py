@@ -19,10 +19,12 @@ from ..arguments import (
     Text,
     Word,
     WriteArguments,
+    instant_of,
     json_of,
 )
 from ..sections import LimitSettings
 from .fields import Symbol
+from .reading import AsOf
 from .spec import reading, writing
 
 Decimal = Annotated[OptionalText, Field(description="Decimal.")]
@@ -79,6 +81,7 @@ class UnreconciledArguments(Arguments):
     """Arguments of list_unreconciled_orders."""
 
     symbol: Symbol = None
+    as_of: AsOf = None
     limit: Annotated[Integer, Field(description="1 to 50, default 20.")] = None
 
 
@@ -106,7 +109,8 @@ def _intent(given: IntentArguments) -> IntendOrder:
 
 def _unreconciled(book: Book, caller: Caller, given: UnreconciledArguments, limits: LimitSettings) -> Reply:
     limit = 20 if given.limit is None else max(1, min(given.limit, _LISTED))
-    return book.unreconciled(caller, normalise_symbol(given.symbol), limit)
+    as_of = instant_of(given.as_of, field="as_of")
+    return book.unreconciled(caller, normalise_symbol(given.symbol), limit, as_of)
 
 
 TOOLS = (

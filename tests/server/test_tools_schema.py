@@ -47,7 +47,7 @@ ARGUMENTS = {
     "legs client_order_id thesis_id decision_id previous_action_id public_reason evidence snapshot idempotency_key",
     "record_order_outcome": "action_id* certainty* broker_order_id filled_quantity average_price error_type "
     "idempotency_key",
-    "list_unreconciled_orders": "symbol limit",
+    "list_unreconciled_orders": "symbol as_of limit",
     "validate_lesson": "lesson_id* verdict* outcome_ids* note idempotency_key",
     "report_positions": "positions* idempotency_key",
 }
