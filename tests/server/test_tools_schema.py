@@ -91,6 +91,22 @@ async def test_every_schema_stays_in_the_subset_that_every_framework_converts_p1
             assert property_faults(shape) == [], f"{tool['name']}.{name}"
 
 
+async def test_the_clock_of_a_run_is_a_tool_of_its_harness_with_a_plain_schema_and_true_hints(
+    open_desk: OpenDesk, era: str
+) -> None:
+    config = '[agents.h]\nprofile = "harness"\nclock = { mode = "simulated", run = "r" }'
+    (tool,) = [each for each in await listed(open_desk(config, "h"), era) if each["name"] == "advance_clock"]
+    schema = tool["inputSchema"]
+    assert (list(schema["properties"]), schema["required"]) == (["now"], ["now"])
+    assert property_faults(schema["properties"]["now"]) == []
+    assert tool["annotations"] == {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+
+
 async def test_the_lint_finds_what_breaks_other_frameworks() -> None:
     told = {"description": "d"}
     for broken in (
