@@ -8,6 +8,7 @@ from pydantic import Field
 
 from store import Book, Caller, Reply
 from store.commands import IntendOrder, RecordOutcome
+from store.errors import InvalidInput
 from store.symbols import normalise_symbol
 
 from ..arguments import (
@@ -108,7 +109,11 @@ def _intent(given: IntentArguments) -> IntendOrder:
 
 
 def _unreconciled(book: Book, caller: Caller, given: UnreconciledArguments, limits: LimitSettings) -> Reply:
-    limit = 20 if given.limit is None else max(1, min(given.limit, _LISTED))
+    limit = 20 if given.limit is None else given.limit
+    if not 1 <= limit <= _LISTED:
+        raise InvalidInput(
+            f"limit must lie between 1 and {_LISTED}.", field="limit", hint="Name a symbol to see its orders."
+        )
     as_of = instant_of(given.as_of, field="as_of")
     return book.unreconciled(caller, normalise_symbol(given.symbol), limit, as_of)
 
