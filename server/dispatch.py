@@ -59,7 +59,7 @@ class Dispatch:
         try:
             reply = await _in_thread(limiter, self._serve_tool, call, name, tool, arguments)
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
-            text = error_text(describe(fault))
+            text = error_text(_told(fault, tool))
             return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
         content = TextContent(type="text", text=reply.text)
         return CallToolResult(content=[content], structured_content=reply.body)
@@ -213,6 +213,15 @@ async def _in_thread(limiter: anyio.CapacityLimiter, work: Callable[..., T], *ar
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=limiter)
     return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+
+
+def _told(fault: Exception, tool: ToolSpec | None) -> dict[str, Any]:
+    """What the client is told; where the ledger failed, with what the tool's callers must then know."""
+    told = describe(fault)
+    at_fault = isinstance(fault, StoreError) or not isinstance(fault, DeskbookError)
+    if tool is not None and tool.if_it_fails and at_fault:
+        told["hint"] = f"{tool.if_it_fails} {told['hint']}".rstrip()
+    return told
 
 
 def _without_ledger(call: Call, run: str | None) -> bool:

@@ -33,14 +33,30 @@ _MEANING: Final = {
     "other_id": "conflicts_with related_id",
     "expires_at": "expiry expires ttl valid_until",
     "review_by": "review_at review_date",
+    "operation": "action op intent",
+    "reason": "text rationale justification why",
+    "quantity": "qty shares size units",
+    "order_type": "type kind",
+    "limit_price": "price limit",
+    "stop_price": "stop trigger_price",
+    "time_in_force": "tif duration",
+    "client_order_id": "client_id order_id",
+    "previous_action_id": "replaces parent_id original_action_id",
+    "action_id": "id order_id intent_id memory_id",
+    "certainty": "status outcome state result",
+    "broker_order_id": "broker_id order_id exchange_order_id",
+    "filled_quantity": "filled filled_qty quantity qty",
+    "average_price": "price avg_price fill_price filled_avg_price",
+    "error_type": "error error_code reason",
+    "lesson_id": "id lesson memory_id",
+    "outcome_ids": "outcomes event_ids outcome_id",
+    "positions": "holdings portfolio",
 }
 SYNONYMS: Final = MappingProxyType({name: frozenset(words.split()) for name, words in _MEANING.items()})
 
 
 def meant(word: str, known: Collection[str]) -> str | None:
-    """The known argument that a word most likely stands for: spelled much like it, or a synonym of it."""
-    close = near_miss(word, known)
-    if close is not None:
-        return close
+    """The known argument that a word most likely stands for: a synonym of it, or spelled much like it."""
     plain = word.strip().lower()
-    return next((name for name in known if plain in SYNONYMS.get(name, ())), None)
+    same = next((name for name in known if plain in SYNONYMS.get(name, ())), None)
+    return same or near_miss(word, known)

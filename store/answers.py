@@ -44,7 +44,10 @@ def _plain(entry: Entry, name: str, status: str, extra: dict[str, Any]) -> Writt
 
 
 def _order(details: dict[str, Any]) -> dict[str, Any]:
-    return {"order": details["order"]} if "order" in details else {}
+    """How the order stands; whose word that is stands with the memory."""
+    if "order" not in details:
+        return {}
+    return {"order": {name: value for name, value in details["order"].items() if name != "standing"}}
 
 
 def _reference(entry: Entry, event: OrderIntended) -> dict[str, Any]:

@@ -109,7 +109,8 @@ class Book(Readings):
             with self._view(transaction, head.sequence, at) as view:
                 planned = plan(command, transaction, caller, view)
             if planned.standing is not None:
-                return written(transaction, planned.standing)
+                found = written(transaction, planned.standing)
+                return replace(found, warnings=(*found.warnings, *planned.warnings))
             first_draft, *more = planned.drafts
             entries = self._ledger.append(transaction, caller, [keyed(first_draft, command, key), *more])
             return written(transaction, entries[0])

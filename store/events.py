@@ -357,33 +357,12 @@ class LessonJudged(Event):
 
 
 AnyEvent = Annotated[
-    Genesis
-    | SessionStarted
-    | MemoryRecorded
-    | ProposalRecorded
-    | RiskNoteRecorded
-    | DecisionRecorded
-    | LessonRecorded
-    | ThesisOpened
-    | ThesisUpdated
-    | ThesisClosed
-    | StatusChanged
-    | Flagged
-    | Retrieved
-    | Delivered
-    | Denied
-    | CallFailed
-    | ClockAnomaly
-    | ClockAdvanced
-    | OrderIntended
-    | OrderOutcome
-    | OrderSubmitted
-    | PositionsReported
-    | ThesisObserved
-    | Warned
-    | LessonJudged,
+    Genesis | SessionStarted | MemoryRecorded | ProposalRecorded | RiskNoteRecorded | DecisionRecorded
+    | LessonRecorded | ThesisOpened | ThesisUpdated | ThesisClosed | StatusChanged | Flagged | Retrieved
+    | Delivered | Denied | CallFailed | ClockAnomaly | ClockAdvanced | OrderIntended | OrderOutcome
+    | OrderSubmitted | PositionsReported | ThesisObserved | Warned | LessonJudged,
     Field(discriminator="type"),
-]
+]  # fmt: skip
 
 
 @cache

@@ -12,16 +12,19 @@ from typing import Any
 
 from .entry import Entry
 from .errors import NotFound
+from .lessons import OUTCOME_EVENTS
 from .lifecycle import DECISION, ORDER_ACTION, THESIS
 from .render import NOTICE, Renderer, cut_text
-from .rows import Version
-from .view import View
+from .rows import EntryFilter, Version
+from .view import LIVE, View
 
 EXPLAINED = (ORDER_ACTION, DECISION, THESIS)
 MOST_ENTRIES = 200
 _TEXT = 1_500
 _ACTS = ("decision.recorded", "order_action.recorded")
 _SESSION_SHOWINGS = 20
+_JUDGEMENTS = 10_000
+_NAMED = 10
 _SHOWINGS = ("memory.retrieved", "memory.delivered")
 
 
@@ -37,10 +40,17 @@ class Explanation:
         told = [f"{head['kind']} {head['id']} {head['status']} {head.get('symbol') or ''}".rstrip()]
         steps = self.body["steps"]
         told += [
-            f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {step['what']}"
+            f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {step['what']}{_named(step)}"
             for step in steps
         ]
         return told
+
+
+def _named(step: dict[str, Any]) -> str:
+    """What a showing showed, by id."""
+    shown = [item["id"] for item in step.get("shown", ())]
+    more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+    return f" [{', '.join(shown[:_NAMED])}{more}]" if shown else ""
 
 
 def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
@@ -53,22 +63,31 @@ def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
             hint="Find decisions and theses with search_memory; orders with list_unreconciled_orders.",
         )
     related = _related(view, subject)
-    entries: dict[int, Entry] = {}
+    found: dict[str, Entry] = {}
     for name in related:
         for entry in view.history(name):
-            entries[entry.sequence] = entry
-    for entry in list(entries.values()):
+            # A showing tells why something was done only where it came before a deed.
+            if entry.event_type not in _SHOWINGS:
+                found[entry.event_id] = entry
+    for entry in _judged_by(view, found):
+        found[entry.event_id] = entry
+    for entry in list(found.values()):
         for before in _seen_before(view, entry):
-            entries.setdefault(before.sequence, before)
-    ordered = [entries[sequence] for sequence in sorted(entries) if _tells(entries[sequence], related)]
+            found.setdefault(before.event_id, before)
+    ordered = [entry for entry in sorted(found.values(), key=_place) if _tells(entry, related)]
     body = {
         "notice": NOTICE,
         "subject": renderer.concise(subject, view.at, _TEXT),
         "related": sorted(related - {memory_id}),
         "steps_total": len(ordered),
-        "steps": [_step(entry, renderer) for entry in ordered[-MOST_ENTRIES:]],
+        "steps": [_step(entry, renderer, own=_is_own(entry, view)) for entry in ordered[-MOST_ENTRIES:]],
     }
     return Explanation(body)
+
+
+def _place(entry: Entry) -> tuple[bool, int]:
+    """What a run inherits came before all that is its own."""
+    return entry.run_id is not None, entry.sequence
 
 
 def _related(view: View, subject: Version) -> set[str]:
@@ -77,16 +96,33 @@ def _related(view: View, subject: Version) -> set[str]:
     for name in ("decision_id", "thesis_id", "previous_action_id", "submit_action_id"):
         if subject.details.get(name):
             found.add(str(subject.details[name]))
-    for name in found:
+    own = view.layers[0].snapshot
+    decisions = {subject.memory_id, *found} if subject.kind != THESIS else {subject.memory_id}
+    for name in decisions:
         version = view.version(name)
         if version is not None and version.kind == DECISION and version.details.get("thesis_id"):
             found.add(str(version.details["thesis_id"]))
-    found |= set(view.layers[0].snapshot.acting_on(subject.memory_id, view.cut))
+    found |= set(own.acting_on(subject.memory_id, view.cut))
     for name in list(found):
         version = view.version(name)
         if version is not None and version.kind == ORDER_ACTION:
-            found.add(str(version.details["decision_id"]))
+            found |= {str(version.details["decision_id"]), *own.acting_on(name, view.cut)}
+        elif version is not None and version.kind == DECISION and subject.kind == THESIS:
+            found |= set(own.acting_on(name, view.cut))
     return found
+
+
+def _judged_by(view: View, found: dict[str, Entry]) -> list[Entry]:
+    """The judgements of lessons that rest on the story's outcomes."""
+    outcomes = {name for name, entry in found.items() if entry.event_type in OUTCOME_EVENTS}
+    if not outcomes:
+        return []
+    judged = EntryFilter(event_type="lesson.judged", until_sequence=view.cut, limit=_JUDGEMENTS)
+    return [
+        entry
+        for entry in view.layers[0].snapshot.entries(judged)
+        if not outcomes.isdisjoint(json.loads(entry.content)["outcome_ids"])
+    ]
 
 
 def _seen_before(view: View, entry: Entry) -> list[Entry]:
@@ -94,10 +130,11 @@ def _seen_before(view: View, entry: Entry) -> list[Entry]:
 
     In the same model call or, for an act without one, in its session since it acted last; and the search it names.
     """
-    snapshot = view.layers[0].snapshot
-    if entry.event_type in _SHOWINGS:
-        return []
-    found = []
+    found: list[Entry] = []
+    layer = next((layer for layer in view.layers if (layer.source is None) == _is_own(entry, view)), None)
+    if layer is None:
+        return found
+    snapshot = layer.snapshot
     if entry.model_call_id is not None:
         around = snapshot.around(entry.agent, entry.model_call_id, entry.sequence)
         found += [before for before in around if before.event_type in _SHOWINGS]
@@ -108,12 +145,17 @@ def _seen_before(view: View, entry: Entry) -> list[Entry]:
     return found
 
 
+def _is_own(entry: Entry, view: View) -> bool:
+    """Whether an entry stands in the call's own ledger, not in the one it inherits."""
+    return len(view.layers) == 1 or entry.run_id is not None
+
+
 def _tells(entry: Entry, related: set[str]) -> bool:
     """Leave out showings of other subjects that say nothing of this story."""
     return entry.event_type != "memory.delivered" or entry.subject_id in {"state", *related}
 
 
-def _step(entry: Entry, renderer: Renderer) -> dict[str, Any]:
+def _step(entry: Entry, renderer: Renderer, *, own: bool) -> dict[str, Any]:
     content = json.loads(entry.content)
     step: dict[str, Any] = {
         "sequence": entry.sequence,
@@ -127,6 +169,8 @@ def _step(entry: Entry, renderer: Renderer) -> dict[str, Any]:
         value = getattr(entry, name)
         if value is not None:
             step[name] = value
+    if not own:
+        step["source"] = LIVE
     shown = content.get("selected", content.get("shown"))
     if shown is not None:
         step["shown"] = [{"id": item["id"], "version": item["version"]} for item in shown]
@@ -139,7 +183,7 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
     """One entry in words."""
     symbol = f" {entry.symbol}" if entry.symbol else ""
     if entry.event_type == "memory.retrieved":
-        asked = content["query"] or "the newest"
+        asked = " ".join(content["query"].split()) or "the newest"
         return f'searched for "{asked}": {content["total"]} found, {len(content["selected"])} handed over'
     if entry.event_type == "memory.delivered":
         return f"was shown {'the state' if content['surface'] == 'state' else entry.subject_id}"

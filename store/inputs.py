@@ -123,13 +123,16 @@ def json_value(value: Any, *, field: str, most: int = JSON_TEXT_CHARS) -> Any:
     return value
 
 
-def decimal_text(value: str | None, *, field: str) -> str | None:
-    """A finite decimal number in plain notation, exactly as precise as given; None when blank."""
+def decimal_text(value: str | None, *, field: str, percent: bool = True) -> str | None:
+    """A finite decimal number in plain notation, exactly as precise as given; None when blank.
+
+    A sign of percent is taken off, or refused where `percent` says that the number is none: 50% are not 50 shares.
+    """
     if value is None or not value.strip():
         return None
     check_text(value, field=field)
     try:
-        number = Decimal(value.strip().removesuffix("%").replace("_", ""))
+        number = Decimal(value.strip().removesuffix("%" if percent else "").replace("_", ""))
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or len(value) > 64 or abs(number.adjusted()) > 30:

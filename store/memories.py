@@ -174,9 +174,9 @@ def _(command: CloseThesis, transaction: Transaction, caller: Caller, view: View
     refuse_inherited(thesis, field="thesis_id")
     outcome = {
         "result": short_text(command.result, field="result", longest=SHORT_TEXT_CHARS),
-        "pnl": decimal_text(command.pnl, field="pnl"),
+        "pnl": decimal_text(command.pnl, field="pnl", percent=False),
         "return_pct": decimal_text(command.return_pct, field="return_pct"),
-        "exit_price": decimal_text(command.exit_price, field="exit_price"),
+        "exit_price": decimal_text(command.exit_price, field="exit_price", percent=False),
         "note": short_text(command.note, field="note", longest=NOTE_CHARS),
     }
     said = {name: value for name, value in outcome.items() if value is not None}

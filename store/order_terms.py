@@ -62,8 +62,8 @@ def read_terms(command: IntendOrder) -> dict[str, Any]:
         "side": word(command.side, SIDES, field="side"),
         "quantity": amount(command.quantity, field="quantity"),
         "order_type": word(command.order_type, ORDER_TYPES, field="order_type"),
-        "limit_price": decimal_text(command.limit_price, field="limit_price"),
-        "stop_price": decimal_text(command.stop_price, field="stop_price"),
+        "limit_price": decimal_text(command.limit_price, field="limit_price", percent=False),
+        "stop_price": decimal_text(command.stop_price, field="stop_price", percent=False),
         "time_in_force": word(command.time_in_force, TIMES_IN_FORCE, field="time_in_force"),
         "legs": legs,
     }
@@ -92,9 +92,11 @@ def read_legs(value: Any) -> tuple[dict[str, Any], ...] | None:
     return tuple(_leg(leg, f"legs[{index}]") for index, leg in enumerate(value))
 
 
-def touched(symbol: str | None, legs: tuple[dict[str, Any], ...] | None) -> tuple[str, ...]:
-    """Every instrument an action touches, its own and its legs', each once."""
-    named = [symbol, *(leg["symbol"] for leg in legs or ())]
+def touched(
+    symbol: str | None, legs: tuple[dict[str, Any], ...] | None, before: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Every instrument an action touches, its own, its legs' and those of the order it follows, each once."""
+    named = [symbol, *(leg["symbol"] for leg in legs or ()), *before]
     return tuple(dict.fromkeys(name for name in named if name))
 
 
@@ -129,7 +131,7 @@ def word(value: Any, allowed: tuple[str, ...], *, field: str) -> str | None:
 
 def amount(value: Any, *, field: str) -> str | None:
     """A positive decimal number; None when blank."""
-    number = decimal_text(None if value is None else str(value), field=field)
+    number = decimal_text(None if value is None else str(value), field=field, percent=False)
     if number is not None and (number.startswith("-") or not number.strip("0.")):
         raise InvalidInput(
             f"{field} must be greater than zero.", field=field, hint="The side says the direction."
@@ -146,6 +148,14 @@ def _check_submit(command: IntendOrder, terms: dict[str, Any]) -> None:
                     f"{name} is missing.",
                     field=name,
                     hint="A submit names symbol, side and quantity, or legs.",
+                )
+    for index, leg in enumerate(terms["legs"] or ()):
+        for name in ("side", "quantity"):
+            if name not in leg:
+                raise InvalidInput(
+                    f"legs[{index}].{name} is missing.",
+                    field=f"legs[{index}].{name}",
+                    hint="Each leg of a submit names symbol, side and quantity (or ratio).",
                 )
     for name, kinds in (("limit_price", ("limit", "stop_limit")), ("stop_price", ("stop", "stop_limit"))):
         if terms["order_type"] in kinds and terms[name] is None:
@@ -177,7 +187,7 @@ def _leg(leg: Any, field: str) -> dict[str, Any]:
         "symbol_given": symbol if symbol != normal else None,
         "side": word(leg.get("side", leg.get("action")), SIDES, field=f"{field}.side"),
         "quantity": amount(leg.get("quantity", leg.get("ratio")), field=f"{field}.quantity"),
-        "price": decimal_text(_text(leg.get("price")), field=f"{field}.price"),
+        "price": decimal_text(_text(leg.get("price")), field=f"{field}.price", percent=False),
     }
     return {name: value for name, value in read.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""The order journal: what was intended before the broker was called, and what became of it.
+"""The order journal: what was intended before the broker was called; `order_outcomes` says what became of it.
 
 An intent is committed before the broker is called. Nothing here retries and nothing blocks an order: what an
 agent should have known is said as a warning, in the reply and as an entry.
@@ -7,42 +7,37 @@ agent should have known is said as a warning, in the reply and as an entry.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from .caller import Caller
 from .canonical import canonical
-from .commands import IntendOrder, RecordOutcome
+from .commands import IntendOrder
 from .engines.base import Transaction
-from .errors import Conflict, IllegalTransition, InvalidInput, NotFound
-from .events import DecisionRecorded, OrderIntended, OrderOutcome, OrderSubmitted, Warned
+from .errors import Conflict, InvalidInput, NotFound
+from .events import DecisionRecorded, OrderIntended, Warned
 from .exposure import held_symbols, unseen_theses
 from .ids import PREFIXES, new_id
-from .inputs import decimal_text, identifier, json_value, short_text
+from .inputs import json_value
 from .ledger import Draft
-from .lifecycle import DECISION, ORDER_ACTION, ORDER_STATUSES, check_order_step, check_step
-from .limits import IDENTIFIER_CHARS, ORDER_BYTES, SHORT_TEXT_CHARS
+from .lifecycle import DECISION, ORDER_ACTION
+from .limits import ORDER_BYTES
 from .order_terms import (
     BUYING,
     SUBMIT,
-    amount,
     check_size,
     client_id,
     hash_reason,
     read_reason,
     read_terms,
     touched,
-    word,
 )
-from .planning import Plan, about, existing, plan, thesis_of
+from .planning import Plan, action_of, existing, plan, refuse_inherited, thesis_of
 from .public_reason import screen
 from .rows import Version
 from .symbols import normalise_symbol
 from .view import View
 
-CERTAINTIES = ("acknowledged", "rejected", "unknown", "not_sent", *ORDER_STATUSES)
 UNRECONCILED = ("intent", "unknown")
-REASON_KEPT = "Reason preview of the order: "
 _TERMS = (
     "side", "quantity", "order_type", "limit_price", "stop_price", "time_in_force", "legs",
 )  # fmt: skip
@@ -54,6 +49,14 @@ class _Chain:
 
     previous: Version | None
     submit: Version | None
+    opens: bool = False
+    """Whether the intent opens an order of its own."""
+
+    @property
+    def touches(self) -> tuple[str, ...]:
+        """What the order is on, which a modify or cancel need not say again."""
+        order = self.submit or self.previous
+        return () if order is None or self.opens else tuple(order.details.get("touches", ()))
 
 
 @plan.register
@@ -63,13 +66,14 @@ def _(command: IntendOrder, transaction: Transaction, caller: Caller, view: View
     own_id = client_id(command)
     chain = _chain(command, own_id, transaction, view)
     symbol = normalise_symbol(command.symbol) or (chain.previous.symbol if chain.previous else None)
+    touches = touched(symbol, terms.get("legs"), chain.touches)
     if terms["operation"] == SUBMIT and own_id is not None:
         standing = _first_submit(transaction, view, own_id)
         if standing is not None:
             _check_same_terms(standing, symbol, terms)
-            return Plan(standing=transaction.entry(_first_sequence(transaction, standing, view)))
+            entry = transaction.entry(_first_sequence(transaction, standing, view))
+            return Plan(standing=entry, warnings=(_repeated(standing),))
     thesis = None if command.thesis_id is None else thesis_of(view, command.thesis_id)
-    touches = touched(symbol, terms.get("legs"))
     action_id = new_id(PREFIXES[ORDER_ACTION])
     decision_id, decision = _decision(command, transaction, caller, view, chain, symbol, terms, reason)
     public, why_not = screen(command.public_reason)
@@ -89,7 +93,7 @@ def _(command: IntendOrder, transaction: Transaction, caller: Caller, view: View
         submit_action_id=chain.submit.memory_id if chain.submit else None,
         public_reason=public,
         evidence=_object(command.evidence, field="evidence"),
-        snapshot=_object(command.snapshot, field="snapshot"),
+        snapshot=json_value(command.snapshot, field="snapshot", most=ORDER_BYTES),
         revision=caller.revision,
         deployment=caller.deployment,
         **terms,
@@ -101,134 +105,16 @@ def _(command: IntendOrder, transaction: Transaction, caller: Caller, view: View
     return Plan((intent, *decision, *warnings))
 
 
-@plan.register
-def _(command: RecordOutcome, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    action = _action(view, command.action_id, field="action_id")
-    certainty = word(command.certainty, CERTAINTIES, field="certainty")
-    if certainty is None:
-        raise InvalidInput(
-            "certainty is missing.", field="certainty", hint=f"One of {', '.join(CERTAINTIES)}."
-        )
-    told = _told(command)
-    standing = _same_outcome(transaction, action, certainty, told, view)
-    if standing is not None:
-        return Plan(standing=standing)
-    if certainty in ORDER_STATUSES:
-        return _order_outcome(action, certainty, told, caller, view)
-    check_step(ORDER_ACTION, action.status, certainty, field="certainty")
-    opens = certainty == "acknowledged" and action.details["operation"] == SUBMIT
-    event = OrderOutcome(
-        certainty=certainty,
-        previous=action.status,
-        standing=caller.standing,
-        order_status="open" if opens else None,
-        **told,
-    )
-    drafts = [about(action, event)]
-    if opens:
-        own_id = action.details.get("client_order_id")
-        submitted = OrderSubmitted(
-            action_id=action.memory_id, client_order_id=own_id, broker_order_id=told.get("broker_order_id")
-        )
-        subject = own_id or told.get("broker_order_id") or action.memory_id
-        drafts.append(Draft(submitted, "order", subject, symbol=action.symbol))
-    return Plan(tuple(drafts))
-
-
-def _order_outcome(action: Version, certainty: str, told: dict[str, Any], caller: Caller, view: View) -> Plan:
-    """A fill or a cancellation: it belongs to the order, which its submit opened."""
-    submit_id = action.details.get("submit_action_id") or action.memory_id
-    submit = _action(view, submit_id, field="action_id")
-    order = submit.details.get("order", {})
-    check_order_step(order.get("status"), certainty)
-    filled, before = told.get("filled_quantity"), order.get("filled_quantity")
-    if certainty == "partially_filled":
-        if filled is None:
-            raise InvalidInput(
-                "filled_quantity is missing.", field="filled_quantity", hint="How much is filled so far?"
-            )
-        if before is not None and Decimal(filled) < Decimal(before):
-            raise IllegalTransition(
-                f"filled_quantity {filled} is less than the {before} filled before.",
-                field="filled_quantity",
-                hint="Give the whole filled so far.",
-            )
-    whole = submit.details.get("quantity")
-    if filled is not None and whole is not None and Decimal(filled) > Decimal(whole):
-        raise InvalidInput(
-            f"filled_quantity {filled} is more than the {whole} ordered.",
-            field="filled_quantity",
-            hint="Record a modify first, or check the fill.",
-        )
-    event = OrderOutcome(
-        certainty=certainty,
-        previous=order.get("status", "open"),
-        standing=caller.standing,
-        order_status=certainty,
-        **told,
-    )
-    return Plan((about(submit, event),))
-
-
-def _told(command: RecordOutcome) -> dict[str, Any]:
-    filled = decimal_text(command.filled_quantity, field="filled_quantity")
-    found = {
-        "broker_order_id": short_text(
-            command.broker_order_id, field="broker_order_id", longest=IDENTIFIER_CHARS
-        ),
-        "filled_quantity": filled
-        if filled is None or not filled.strip("-0.")
-        else amount(filled, field="filled_quantity"),
-        "average_price": decimal_text(command.average_price, field="average_price"),
-        "error_type": short_text(command.error_type, field="error_type", longest=SHORT_TEXT_CHARS),
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _same_outcome(
-    transaction: Transaction, action: Version, certainty: str, told: dict[str, Any], view: View
-) -> Any:
-    """The entry that already says exactly this, if it is the action's latest outcome."""
-    submit_id = action.details.get("submit_action_id") if certainty in ORDER_STATUSES else None
-    history = transaction.history(submit_id or action.memory_id, view.cut)
-    outcomes = [entry for entry in history if entry.event_type == "order.outcome"]
-    if not outcomes:
-        return None
-    event = _outcome(outcomes[-1])
-    said = event.model_dump(
-        exclude_none=True, include={"broker_order_id", "filled_quantity", "average_price", "error_type"}
-    )
-    return outcomes[-1] if (event.certainty, said) == (certainty, told) else None
-
-
-def _outcome(entry: Any) -> OrderOutcome:
-    return OrderOutcome.model_validate_json(entry.content)
-
-
-def _action(view: View, action_id: str, *, field: str) -> Version:
-    found = existing(view, action_id, field=field)
-    if found.kind != ORDER_ACTION:
-        raise NotFound(
-            f"{field} names a {found.kind}, not an order action.",
-            field=field,
-            hint="Use the action_id that record_order_intent returned; list_unreconciled_orders names the open ones.",
-        )
-    return found
-
-
 def _chain(command: IntendOrder, own_id: str | None, transaction: Transaction, view: View) -> _Chain:
     previous = None
     if command.previous_action_id is not None:
-        previous = _action(
-            view,
-            identifier(command.previous_action_id, field="previous_action_id"),
-            field="previous_action_id",
-        )
+        previous = action_of(view, command.previous_action_id, field="previous_action_id")
     operation = (command.operation or "").strip().lower()
     if previous is None and operation != SUBMIT and own_id is not None:
         previous = _first_submit(transaction, view, own_id)
     if previous is None or operation == SUBMIT:
-        return _Chain(previous, None)
+        return _Chain(previous, None, operation == SUBMIT)
+    refuse_inherited(previous, field="previous_action_id")
     submit_id = previous.details.get("submit_action_id")
     if submit_id is None and previous.details["operation"] == SUBMIT:
         return _Chain(previous, previous)
@@ -253,6 +139,18 @@ def _check_same_terms(first: Version, symbol: str | None, terms: dict[str, Any])
             field="client_order_id",
             hint="Use a new client_order_id for a new order, or modify the first one.",
         )
+
+
+def _repeated(first: Version) -> str:
+    """What a second submit under one client_order_id is told: it is the first one, and whether it may be sent."""
+    message = (
+        f"client_order_id was journaled before, as {first.memory_id}, which is {first.status}: no new order."
+    )
+    if first.status in UNRECONCILED:
+        return (
+            f"duplicate_order_risk: {message} Reconcile it with record_order_outcome before anything is sent."
+        )
+    return f"{message} A new order needs a client_order_id of its own."
 
 
 def _plain(terms: dict[str, Any]) -> dict[str, Any]:

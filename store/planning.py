@@ -18,7 +18,7 @@ from .errors import AlreadyClosed, Inherited, InvalidInput, NotFound, Permission
 from .events import Event
 from .inputs import identifier
 from .ledger import Draft
-from .lifecycle import THESIS
+from .lifecycle import ORDER_ACTION, THESIS
 from .rows import Filter, Version
 from .view import View
 
@@ -28,10 +28,11 @@ _TICKER = re.compile(r"[A-Z0-9][A-Z0-9./=^:_-]{0,20}")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The drafts to append, or the entry that already says the same."""
+    """The drafts to append, or the entry that already says the same and what its repeat must be told."""
 
     drafts: tuple[Draft, ...] = ()
     standing: Entry | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @singledispatch
@@ -124,6 +125,18 @@ def _ticker(thesis: Version) -> str:
     if thesis.symbol is None:
         return "no symbol"
     return thesis.symbol if _TICKER.fullmatch(thesis.symbol) else "another symbol"
+
+
+def action_of(view: View, action_id: str, *, field: str) -> Version:
+    """The standing order action of an id; NotFound says where ids come from."""
+    found = existing(view, action_id, field=field)
+    if found.kind != ORDER_ACTION:
+        raise NotFound(
+            f"{field} names a {found.kind}, not an order action.",
+            field=field,
+            hint="Use the action_id that record_order_intent returned; list_unreconciled_orders names the open ones.",
+        )
+    return found
 
 
 def refuse_inherited(memory: Version, *, field: str) -> None:

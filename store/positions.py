@@ -7,15 +7,15 @@ missing, never zero.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
-from decimal import Decimal, InvalidOperation
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from .caller import Caller
 from .canonical import check_json, check_text
-from .clock import parse_instant
 from .commands import ReportPositions
 from .engines.base import Transaction
+from .entry import Entry
 from .errors import InvalidInput
 from .events import Position, PositionsReported, ThesisObserved, Warned
 from .inputs import decimal_text, short_text
@@ -28,11 +28,14 @@ from .symbols import normalise_symbol
 from .view import View
 
 SUBJECT = "positions"
-CASH = frozenset({"cash", "currency", "money_market"})
+CASH = frozenset({"cash", "money_market"})
+MONEY = frozenset({"currency", "forex", "fx"})
+"""Asset types of money: one currency is cash, a pair of them is a holding."""
 _NUMBERS = ("quantity", "average_cost", "last_price", "market_value")
 _KEYS = frozenset({"symbol", "asset_type", *_NUMBERS})
 _EXAMPLE = '[{"symbol": "AAPL", "quantity": "100", "average_cost": "181.20", "last_price": "187.30"}]'
-_THESES = 200
+_THESES = 10_000
+_DIGITS = 100
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,19 +43,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @plan.register
 def _(command: ReportPositions, transaction: Transaction, caller: Caller, view: View) -> Plan:
     read = [_row(row, f"positions[{index}]") for index, row in enumerate(_rows(command.positions))]
-    held = tuple(row for row in read if row.asset_type not in CASH and Decimal(row.quantity) != 0)
+    _refuse_repeats(read, view)
+    held = tuple(row for row in read if not _is_cash(row) and Decimal(row.quantity) != 0)
     left_out = tuple(row.symbol for row in read if row not in held)
-    _refuse_repeats(held, view)
     report = PositionsReported(standing=caller.standing, positions=held, left_out=left_out)
     drafts = [Draft(report, SUBJECT, SUBJECT)]
     by_symbol = {view.instrument(row.symbol): row for row in held}
     theses = view.versions(Filter(kind=THESIS, status="open"), limit=_THESES)
     for thesis in theses:
         row = by_symbol.get(view.instrument(thesis.symbol, thesis.effective_at)) if thesis.symbol else None
-        if row is None or thesis.source is not None:
-            continue
-        drafts.extend(_observe(thesis, row, transaction, caller, view))
+        if thesis.source is None:
+            drafts.extend(_observe(thesis, row, transaction, caller, view))
     return Plan(tuple(drafts))
+
+
+def _is_cash(row: Position) -> bool:
+    return row.asset_type in CASH or (row.asset_type in MONEY and "/" not in row.symbol)
 
 
 def strategy_day(at: int, zone: tzinfo | None) -> str:
@@ -65,39 +71,53 @@ def unrealised_return(row: Position) -> str | None:
     if row.average_cost is None or row.last_price is None or Decimal(row.average_cost) == 0:
         return None
     sign = 1 if Decimal(row.quantity) > 0 else -1
-    change = (Decimal(row.last_price) / Decimal(row.average_cost) - 1) * 100 * sign
-    return format(change.quantize(Decimal("0.0001")), "f")
+    with localcontext(prec=_DIGITS):
+        change = (Decimal(row.last_price) / Decimal(row.average_cost) - 1) * 100 * sign
+        return format(change.quantize(Decimal("0.0001")) + 0, "f")
 
 
-def invalidated(thesis: Version, row: Position, at: int) -> str | None:
-    """Why a thesis' invalidation is reached, in words; None when it is not, or is no price or date."""
+def invalidated(thesis: Version, row: Position | None, day: str) -> str | None:
+    """Why a thesis' invalidation is reached on a strategy day, in words; None when it is not, or is no price or date.
+
+    A price needs the holding that was reported (None when nothing is held); a date does not.
+    """
     terms = str(thesis.details.get("invalidation", "")).strip()
-    if _DATE.fullmatch(terms):
-        due = parse_instant(f"{terms}T00:00:00Z", field="invalidation")
-        return f"its date {terms} is reached" if at >= due else None
+    if _is_date(terms):
+        return f"its date {terms} is reached" if day >= terms else None
+    if row is None or row.last_price is None:
+        return None
     try:
         price = Decimal(terms.lstrip("$"))
     except InvalidOperation:
         return None
-    if row.last_price is None or not price.is_finite():
+    if not price.is_finite():
         return None
+    direction = thesis.details.get("direction")
+    short = direction == "short" or (direction != "long" and Decimal(row.quantity) < 0)
     last = Decimal(row.last_price)
-    short = thesis.details.get("direction") == "short" or (
-        thesis.details.get("direction") is None and Decimal(row.quantity) < 0
-    )
     if last >= price if short else last <= price:
         return f"the last price {row.last_price} reached {terms}"
     return None
 
 
+def _is_date(terms: str) -> bool:
+    try:
+        return bool(_DATE.fullmatch(terms)) and bool(date.fromisoformat(terms))
+    except ValueError:
+        return False
+
+
 def _observe(
-    thesis: Version, row: Position, transaction: Transaction, caller: Caller, view: View
+    thesis: Version, row: Position | None, transaction: Transaction, caller: Caller, view: View
 ) -> list[Draft]:
-    drafts = []
+    """How the thesis stands by the holding, once a strategy day, and a warning once it is invalidated."""
+    drafts: list[Draft] = []
     day = strategy_day(view.at, view.zone)
+    why = invalidated(thesis, row, day)
+    if row is None and why is None:
+        return drafts
     history = transaction.history(thesis.memory_id, view.cut)
-    seen = [entry for entry in history if entry.event_type == "thesis.outcome_observed"]
-    if not seen or f'"day":"{day}"' not in seen[-1].content:
+    if row is not None and not _seen_today(history, day, caller):
         event = ThesisObserved(
             day=day,
             standing=caller.standing,
@@ -107,13 +127,12 @@ def _observe(
             unrealised_return_pct=unrealised_return(row),
         )
         drafts.append(Draft(event, "memory", thesis.memory_id, THESIS, thesis.symbol))
-    why = invalidated(thesis, row, view.at)
     warned = [
         entry for entry in history if entry.event_type == "warning" and entry.sequence > thesis.sequence_from
     ]
     if why is not None and not warned:
         message = (
-            f"thesis_invalidation_reached: {thesis.memory_id} ({thesis.symbol}): {why}."
+            f"thesis_invalidation_reached: {thesis.memory_id} ({thesis.symbol or 'no symbol'}): {why}."
             " Review it before the next order."
         )
         warning = Warned(
@@ -124,6 +143,16 @@ def _observe(
         )
         drafts.append(Draft(warning, "memory", thesis.memory_id, THESIS, thesis.symbol))
     return drafts
+
+
+def _seen_today(history: list[Entry], day: str, caller: Caller) -> bool:
+    """Whether the day has its observation; a claim does not keep a harness' own out."""
+    seen = [
+        ThesisObserved.model_validate_json(entry.content)
+        for entry in history
+        if entry.event_type == "thesis.outcome_observed" and f'"day":"{day}"' in entry.content
+    ]
+    return any(event.standing == "observed" or not caller.observer for event in seen)
 
 
 def _rows(value: Any) -> list[Any]:
@@ -161,19 +190,27 @@ def _row(row: Any, field: str) -> Position:
             f"{field}.{missing} is missing.", field=f"{field}.{missing}", hint=f"Say {_EXAMPLE}."
         )
     kind = row.get("asset_type")
-    asset_type = short_text(kind, field=f"{field}.asset_type", longest=40) if isinstance(kind, str) else None
+    if kind is not None and not isinstance(kind, str):
+        raise InvalidInput(
+            f"{field}.asset_type is not text.",
+            field=f"{field}.asset_type",
+            hint='For example "stock" or "cash".',
+        )
+    asset_type = short_text(kind, field=f"{field}.asset_type", longest=40)
     return Position(symbol=normal, asset_type=asset_type.lower() if asset_type else None, **numbers)
 
 
 def _number(value: Any, *, field: str) -> str | None:
     if isinstance(value, bool):
         raise InvalidInput(f"{field} is not a number.", field=field, hint='For example "187.30".')
-    return None if value is None else decimal_text(str(value), field=field)
+    return None if value is None else decimal_text(str(value), field=field, percent=False)
 
 
-def _refuse_repeats(held: tuple[Position, ...], view: View) -> None:
+def _refuse_repeats(read: list[Position], view: View) -> None:
     seen: set[str] = set()
-    for row in held:
+    for row in read:
+        if _is_cash(row):
+            continue
         name = view.instrument(row.symbol)
         if name in seen:
             raise InvalidInput(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Any
 
 from .canonical import canonical
 from .entry import Entry
@@ -118,13 +119,28 @@ def _(event: OrderOutcome, entry: Entry, before: Before) -> list[Row]:
     told = event.model_dump(
         mode="json", exclude_none=True, include={"broker_order_id", "filled_quantity", "average_price"}
     )
-    order = old.details.get("order", {}) | told
+    order = _corrected(old.details, event) | told
     if event.order_status is not None:
-        order["status"] = event.order_status
+        order |= {"status": event.order_status, "standing": event.standing}
     outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices", "previous"})
-    details = old.details | {"outcome": outcome} | ({"order": order} if order else {})
+    details = {name: value for name, value in old.details.items() if name != "order"} | {"outcome": outcome}
+    if order:
+        details["order"] = order
     status = old.status if event.certainty in ORDER_STATUSES else event.certainty
     return [_next(old, entry, status=status, details=details)]
+
+
+def _corrected(details: dict[str, Any], event: OrderOutcome) -> dict[str, Any]:
+    """The order as it stood, without what was only claimed of it when an observation says otherwise."""
+    order = dict(details.get("order", {}))
+    if event.certainty not in (*ORDER_STATUSES, "acknowledged"):
+        return {}
+    claimed = order.get("standing") == "claim"
+    if event.standing == "observed" and claimed and event.certainty in ORDER_STATUSES:
+        order = {
+            name: value for name, value in order.items() if name not in ("filled_quantity", "average_price")
+        }
+    return order
 
 
 @_rows.register

@@ -7,10 +7,18 @@ still needs its author's judgement before it is published.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 from .ids import MEMORY_ID
 from .limits import PUBLIC_REASON_BYTES
+
+_MONEY = (
+    r"(?:[$€£¥]\s?\d[\d,.]*(?![\d,.]|\s?(?:[bmt]|bn|mn|[bmtr]+illion)\b)"
+    r"|\d[\d,.]*\s?(?:k|usd|eur|gbp|jpy|chf|dollars?|euros?)\b)"
+)
+"""A sum as an account has it: a company's millions are no account's."""
+_IS = r"\W{0,3}(?:(?:is|was|of|at|now|stands at|has)\b\W{0,2})?"
 
 _UNSAFE: Final = (
     ("a memory id", MEMORY_ID),
@@ -19,20 +27,38 @@ _UNSAFE: Final = (
         "a UUID",
         re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE),
     ),
-    ("an e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w")),
+    ("an e-mail address", re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_]{2,}")),
     ("a private key", re.compile(r"-----BEGIN")),
     (
         "a secret",
         re.compile(
-            r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|ASIA|AIza|glpat|Bearer)[-_ ]?[A-Za-z0-9_\-]{12,}"
-            r"|\b(?:api[ _-]?key|secret|password|passphrase|token)\b\s*(?:[:=]|is\b)",
+            r"\b(?:sk|pk|rk|ghp|gho|github_pat|xox[abp]|glpat)[-_][A-Za-z0-9_\-]{12,}|\b(?:AKIA|ASIA|AIza)[A-Za-z0-9_\-]{12,}"
+        ),
+    ),
+    ("a secret", re.compile(r"\bBearer [A-Za-z0-9_\-.]*\d[A-Za-z0-9_\-.]*", re.IGNORECASE)),
+    (
+        "a secret",
+        re.compile(
+            r"\b(?:api[ _-]?(?:key|secret)|secret(?:[ _-]key)?|password|passphrase)\b\s*(?:[:=]|is\b)"
+            r"|\b(?:access |auth )?token\b\s*(?:[:=]|is\b)\s*(?=\S*\d)\S{6,}",
             re.IGNORECASE,
         ),
     ),
     (
         "account data",
         re.compile(
-            r"\b(?:account|acct|a/c|iban|routing|portfolio value|buying power|balance|equity)\b\W{0,3}[^.\n]{0,20}\d",
+            r"\b(?:account|acct|a/c|iban|routing)\b\W{0,3}(?:(?:number|no|nr|num|id)\b)?"
+            rf"{_IS}[#:]?\s?[a-z]{{0,3}}-?\d{{4,}}",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "account data",
+        re.compile(
+            rf"\b(?:portfolio (?:value|size)|buying power|net liquidation(?: value)?|net worth|account (?:value|size)"
+            rf"|(?:account|cash|margin) balance|account equity|balance){_IS}[$€£¥]?\s?\d"
+            rf"|\b(?:account|equity|portfolio|cash){_IS}{_MONEY}"
+            rf"|\bequity{_IS}\d[\d,]{{4,}}",
             re.IGNORECASE,
         ),
     ),
@@ -40,9 +66,14 @@ _UNSAFE: Final = (
     ("a long number", re.compile(r"(?<![\d.])\d(?:[ -]?\d){8,}(?![\d.])")),
     (
         "a long random text",
-        re.compile(r"\b(?=[A-Za-z0-9_\-]*\d)(?=[A-Za-z0-9_\-]*[A-Za-z])[A-Za-z0-9_\-]{24,}\b"),
+        re.compile(
+            r"\b(?=[A-Za-z0-9_\-]{24})[A-Za-z0-9_\-]*(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{8,}"
+        ),
     ),
 )
+_ALLOWED: Final = frozenset("\n\r\t\u200d")
+_TIMES: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?\b")
+"""Dates and times, whose digits are no account's."""
 
 
 def screen(text: str | None) -> tuple[str | None, str | None]:
@@ -55,9 +86,12 @@ def screen(text: str | None) -> tuple[str | None, str | None]:
             None,
             f"public_reason was left out: it has {size} bytes, at most {PUBLIC_REASON_BYTES} are allowed.",
         )
-    if any(not character.isprintable() and character not in "\n\t" for character in text):
+    if any(
+        unicodedata.category(character).startswith("C") and character not in _ALLOWED for character in text
+    ):
         return None, "public_reason was left out: it holds control characters."
+    undated = _TIMES.sub("(date)", text)
     for what, pattern in _UNSAFE:
-        if pattern.search(text):
+        if pattern.search(undated):
             return None, f"public_reason was left out: it seems to hold {what}."
     return text.strip(), None

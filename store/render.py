@@ -86,6 +86,8 @@ class Renderer:
             "effective_at": self.time(version.effective_at),
             "age": format_age(at - version.effective_at),
         }
+        if "tally" in version.details:
+            shown["tally"] = version.details["tally"]
         if version.source is not None:
             shown["source"] = version.source
         if text != version.text:

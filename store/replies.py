@@ -23,7 +23,7 @@ class Written:
     event_id: str
     effective_at: int
     warnings: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict, hash=False)
     """What the kind adds: an order's reference, a report's holdings; times in microseconds."""
 
 

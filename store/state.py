@@ -22,6 +22,7 @@ _FULL_TEXT = 900
 _TEXT_STEPS = (_FULL_TEXT, 450, 220, 110, 60)
 _LINE = 140
 _HELD = 100
+_IDLE = 50
 _TAGS_SHOWN = 8
 
 EMPTY = "Memory is empty: nothing has been recorded yet. Do not invent earlier trades, theses or lessons."
@@ -50,8 +51,11 @@ class _Sections:
     recent: list[Version]
     held: dict[str, Position]
     holdings: Holdings | None
-    instruments: dict[str, str]
-    """What each open thesis shown is on, by memory id."""
+    held_named: list[str]
+    unexplained: list[str]
+    """Held symbols without an open thesis."""
+    idle: list[str]
+    """Open theses on symbols that are not held, by memory id."""
     rationales: list[dict[str, Any]]
     unreconciled: list[Version]
     cautions: list[Caution]
@@ -100,11 +104,17 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     held = held_symbols(view)
     theses = _due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS)
     return _Sections(
-        instruments={
-            version.memory_id: view.instrument(version.symbol, version.effective_at)
-            for version in theses
-            if version.symbol
-        },
+        held_named=list(held)[:_HELD],
+        unexplained=[
+            symbol
+            for symbol in list(held)[:_HELD]
+            if not view.count_versions(Filter(kind=THESIS, status="open", symbol=symbol))
+        ],
+        idle=[
+            version.memory_id
+            for version in _due_then_newest(due, view.versions(open_theses, limit=_IDLE), THESIS, _IDLE)
+            if version.symbol and view.instrument(version.symbol, version.effective_at) not in held
+        ],
         held=held,
         holdings=view.holdings(),
         rationales=_rationales(view, held),
@@ -120,15 +130,18 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
             "validated_lessons": view.count_versions(validated),
             "reviews_due": view.count_due() + view.count_flags(),
             "memories": view.totals()[0],
+            "held_symbols": len(held),
             "unreconciled_orders": view.layers[0].snapshot.count_unreconciled(None, view.cut),
         },
     )
 
 
-def _due_then_newest(due: list[Version], newest: list[Version], kind: str) -> list[Version]:
+def _due_then_newest(
+    due: list[Version], newest: list[Version], kind: str, most: int = SECTION
+) -> list[Version]:
     first = [version for version in due if version.kind == kind]
     known = {version.memory_id for version in first}
-    return (first + [version for version in newest if version.memory_id not in known])[:SECTION]
+    return (first + [version for version in newest if version.memory_id not in known])[:most]
 
 
 def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> dict[str, Any]:
@@ -161,6 +174,9 @@ def _drop_until_fits(
                 kept.recent,
                 kept.flags,
                 kept.due,
+                kept.held_named,
+                kept.unexplained,
+                kept.idle,
                 kept.rationales,
                 kept.unreconciled,
                 kept.cautions,
@@ -197,21 +213,13 @@ def _rationales(view: View, held: dict[str, Position]) -> list[dict[str, Any]]:
 def _positions(sections: _Sections, renderer: Renderer) -> dict[str, Any]:
     if sections.holdings is None:
         return {"held_symbols": [], "current_position_rationales": [], "positions_reason": NO_POSITIONS}
-    explained = set(sections.instruments.values())
-    held = list(sections.held)
     return {
-        "held_symbols": held[:_HELD],
+        "held_symbols": sections.held_named,
         "current_position_rationales": sections.rationales,
         "positions_reported_at": renderer.time(sections.holdings.effective_at),
         "positions_standing": sections.holdings.standing,
-        "holdings_without_thesis": [
-            row["symbol"]
-            for row in sections.rationales
-            if row.get("kind") != THESIS and row["symbol"] not in explained
-        ],
-        "theses_without_holding": [
-            name for name, instrument in sections.instruments.items() if instrument not in sections.held
-        ],
+        "holdings_without_thesis": sections.unexplained,
+        "theses_without_holding": sections.idle,
     }
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from store import Book, Caller, Reply
 from store.commands import IntendOrder, RecordOutcome
+from store.errors import InvalidInput
 from store.symbols import normalise_symbol
 
 from ..arguments import (
@@ -19,10 +20,12 @@ from ..arguments import (
     Text,
     Word,
     WriteArguments,
+    instant_of,
     json_of,
 )
 from ..sections import LimitSettings
 from .fields import Symbol
+from .reading import AsOf
 from .spec import reading, writing
 
 Decimal = Annotated[OptionalText, Field(description="Decimal.")]
@@ -36,7 +39,7 @@ class IntentArguments(WriteArguments):
     reason: Annotated[
         Text,
         Field(
-            description="Private summary, 600 to 2,500 characters: dated evidence, sizing, risks, invalidation."
+            description="600 to 2,500 characters: dated evidence, sizing, risks, invalidation. Kept private."
         ),
     ]
     symbol: Symbol = None
@@ -79,6 +82,7 @@ class UnreconciledArguments(Arguments):
     """Arguments of list_unreconciled_orders."""
 
     symbol: Symbol = None
+    as_of: AsOf = None
     limit: Annotated[Integer, Field(description="1 to 50, default 20.")] = None
 
 
@@ -105,22 +109,29 @@ def _intent(given: IntentArguments) -> IntendOrder:
 
 
 def _unreconciled(book: Book, caller: Caller, given: UnreconciledArguments, limits: LimitSettings) -> Reply:
-    limit = 20 if given.limit is None else max(1, min(given.limit, _LISTED))
-    return book.unreconciled(caller, normalise_symbol(given.symbol), limit)
+    limit = 20 if given.limit is None else given.limit
+    if not 1 <= limit <= _LISTED:
+        raise InvalidInput(
+            f"limit must lie between 1 and {_LISTED}.", field="limit", hint="Name a symbol to see its orders."
+        )
+    as_of = instant_of(given.as_of, field="as_of")
+    return book.unreconciled(caller, normalise_symbol(given.symbol), limit, as_of)
 
 
 TOOLS = (
     writing(
         "record_order_intent",
         "Record an order intent",
-        "Journal every submit, modify and cancel before the broker is called. Heed the warnings it returns.",
+        "Journal every submit, modify and cancel before the broker is called. Give as reason a decision summary, "
+        "not hidden reasoning. Heed the warnings it returns.",
         IntentArguments,
         _intent,
     ),
     writing(
         "record_order_outcome",
         "Record an order outcome",
-        "Record what became of an order action. If this fails the order stands: send it again with the same key.",
+        "Record what became of an order action. A failed write leaves the order standing: record again with the "
+        "same idempotency_key.",
         OutcomeArguments,
         lambda given: RecordOutcome(
             action_id=given.action_id,
@@ -130,6 +141,8 @@ TOOLS = (
             average_price=given.average_price,
             error_type=given.error_type,
         ),
+        if_it_fails="Only the record failed; the order itself stands. Do not send it again: record this outcome "
+        "again with the same idempotency_key.",
     ),
     reading(
         "list_unreconciled_orders",

@@ -131,7 +131,8 @@ TOOLS = (
     reading(
         "get_memory_state",
         "Memory state",
-        "Open theses, validated lessons, reviews due and your last entries. Read it when a turn begins.",
+        "What is held, warnings, unreconciled orders, open theses, validated lessons, reviews due and your last "
+        "entries. Read it when a turn begins.",
         StateArguments,
         _state,
     ),

@@ -33,6 +33,8 @@ class ToolSpec:
     recorded_first: bool = False
     time_of: Callable[[Any], int] | None = None
     """Where the call's own time is one of its arguments: reads it, in microseconds since the epoch, UTC."""
+    if_it_fails: str = ""
+    """What a caller must know when the ledger could not take the call, said before the error's own hint."""
 
     @property
     def changes(self) -> bool:
@@ -53,6 +55,7 @@ def writing(
     command: Callable[[W], Command],
     *,
     destructive: bool = False,
+    if_it_fails: str = "",
 ) -> ToolSpec:
     """A tool that turns its arguments into one command. Without a key, sending it twice stores it twice."""
     hints = ToolAnnotations(
@@ -63,7 +66,7 @@ def writing(
         written = book.execute(caller, command(given), idempotency_key=given.idempotency_key)
         return book.answer(written)
 
-    return ToolSpec(name, title, description, arguments, hints, handle)
+    return ToolSpec(name, title, description, arguments, hints, handle, if_it_fails=if_it_fails)
 
 
 def reading(

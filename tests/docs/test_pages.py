@@ -12,13 +12,13 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from server import sections
-from store import book, events, limits
+from store import answers, book, events, limits, order_outcomes, readings
 from store.audit import _TABLES, MOST_FINDINGS
 from store.canonical import ZERO_CHAIN, canonical, chain_hash, content_hash
 from store.engines.sqlite import writer
 from store.entry import COLUMNS, SCHEMA_VERSION, UNHASHED, Entry, leaf_of
 from store.events import Event
-from store.lifecycle import KINDS
+from store.lifecycle import KINDS, ORDER_ACTION, ORDER_STATUSES, ORDER_STEPS, STEPS
 from store.projection import Before, project
 from store.rows import Version
 
@@ -103,13 +103,11 @@ def test_a_key_said_to_have_no_effect_is_used_nowhere(
         for row in page.table(f"## `[{section}]`")
         if re.search(r"No effect yet|Not enforced yet|Not applied yet", row["meaning"])
     ]
-    assert {"calls_per_minute", "aliases", "token_env", "revision", "deployment"} <= set(idle)
+    assert {"calls_per_minute", "token_env"} <= set(idle)
     whole = [
         section for section in TABLES if f"## `[{section}]`\n\nChecked, without effect yet." in page.text
     ]
-    assert whole == [
-        "desk", "symbols", "http", "export", "embedding", "approval", "review", "publish", "retention"
-    ]  # fmt: skip
+    assert whole == ["http", "export", "embedding", "approval", "review", "publish", "retention"]
     sources = {p: p.read_text() for p in (root / "server").glob("**/*.py") if p.name not in CONFIG_CODE}
     used = [
         f"{path.name}: {found}"
@@ -139,13 +137,38 @@ def test_the_events_page_names_the_projection_of_every_type(documents: dict[str,
     }
     tables: dict[type, str] = {Version: "memory_versions", **_TABLES}
     for name, kind in _event_kinds().items():
-        event = kind.model_validate({n: _example(f) for n, f in kind.model_fields.items() if f.is_required()})
+        given = {n: _example(f) for n, f in kind.model_fields.items() if f.is_required()}
+        if "touches" in kind.model_fields:
+            given["touches"] = ("AAPL",)
+        event = kind.model_validate(given)
         rows = project(_entry(event_type=name), event, Before(_version(), 1, 1))
         assert told[name] == (", ".join(f"`{tables[type(row)]}`" for row in rows) or "none"), name
 
 
 def test_the_events_page_says_how_many_candidates_are_kept(documents: dict[str, Any]) -> None:
     assert f"the best {limits.CANDIDATES_KEPT} " in documents["docs/events.md"].text
+
+
+def test_the_orders_page_shows_every_step_of_actions_and_orders(
+    documents: dict[str, Any], codes: Codes
+) -> None:
+    rows = documents["docs/orders.md"].table("## The order journal")
+    assert tuple(codes(row["certainty"])[0] for row in rows) == order_outcomes.CERTAINTIES
+    for row in rows:
+        (certainty,) = codes(row["certainty"])
+        of_order = certainty in ORDER_STATUSES
+        assert row["about"] == ("the order" if of_order else "the action")
+        steps = ORDER_STEPS if of_order else STEPS[ORDER_ACTION]
+        assert codes(row["may follow"]) == [s for s, after in steps.items() if certainty in after], certainty
+        if of_order:
+            assert ("Final." in row["meaning"]) == (certainty not in ORDER_STEPS), certainty
+
+
+def test_the_orders_page_names_every_warning(documents: dict[str, Any], codes: Codes) -> None:
+    rows = documents["docs/orders.md"].table("## Warnings")
+    known = set(get_args(events.Warned.model_fields["code"].annotation))
+    assert {codes(row["code"])[0] for row in rows} == known
+    assert all(f"`{code}`" in documents["docs/events.md"].text for code in known)
 
 
 def test_the_ledger_page_lists_every_column(documents: dict[str, Any], codes: Codes) -> None:
@@ -192,9 +215,17 @@ def test_the_architecture_page_names_only_what_is_there(
     [
         ("docs/architecture.md", f"waits, {book.WRITE_SECONDS:g} s at most"),
         ("docs/architecture.md", f"up to {writer.MAX_BATCH},"),
-        ("docs/architecture.md", f"within {book.DELIVERY_SECONDS * 1000:g} ms"),
+        ("docs/architecture.md", f"within {readings.DELIVERY_SECONDS * 1000:g} ms"),
+        ("docs/orders.md", f"at least {limits.REASON_LEAST_CHARS} characters from an agent"),
+        (
+            "docs/orders.md",
+            f"at most {limits.REASON_CHARS:,} characters and {limits.REASON_BYTES // 1024} KiB",
+        ),
+        ("docs/orders.md", f"take at most {limits.ORDER_BYTES // 2**20} MiB"),
+        ("docs/orders.md", f"(the first {answers.REASON_PREVIEW} characters)"),
+        ("docs/security.md", f"at most {limits.PUBLIC_REASON_BYTES} bytes"),
         ("README.md", f"waits up to {book.WRITE_SECONDS:g} s (`store_busy`)"),
-        ("README.md", f"a search up to {book.SEARCH_SECONDS:g} s (`not_recorded`)"),
+        ("README.md", f"a search up to {readings.SEARCH_SECONDS:g} s (`not_recorded`)"),
         ("README.md", f"At most {sections.LimitSettings().state_chars:,} characters whatever is stored"),
         ("README.md", f"{sections.LimitSettings().reply_chars:,}; {sections.LimitSettings().state_chars:,}"),
     ],

@@ -130,11 +130,18 @@ def test_the_usage_patterns_run_against_a_server_and_do_what_they_say(
 ) -> None:
     names: dict[str, Any] = {tool: partial(call, tool) for tool in TOOLS}
     blocks = readme.blocks("python")
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         exec(compile(block, readme.name, "exec"), names)
-    decision = call("search_memory", kind="decision", response_format="detailed")["hits"][0]
+    (decision,) = call("search_memory", kind="decision", response_format="detailed")["hits"]
     assert decision["details"]["retrieval_id"] == names["found"]["retrieval_id"]
+    order = call("get_memory", memory_id=names["order"]["id"], response_format="detailed")
+    assert order["memory"]["details"]["order"]["status"] == "filled"
+    assert order["memory"]["details"]["decision_id"] == decision["id"]
+    assert names["order"]["warnings"] == []
+    assert names["state"]["unreconciled_orders"] == []
+    said = [step["what"] for step in order["explanation"]["steps"] if step["event"] == "order.outcome"]
+    assert [what.split()[1] for what in said] == ["unknown", "acknowledged", "filled"]
     assert call("get_memory", memory_id=names["thesis"]["id"])["memory"]["status"] == "closed"
     assert call("search_memory", query="margin", kind="lesson", status="proposed")["total"] == 1
     assert call("search_memory", symbol="AAPL", kind="risk_note", status="active")["total"] == 1

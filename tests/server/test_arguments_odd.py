@@ -23,6 +23,7 @@ BROKEN_LIST = "tags is not a list of texts."
 MOST_TEXT = 100_000
 
 # tool, arguments, the field that the refusal names, words of the message or hint
+ORDER = {"operation": "submit", "reason": "r" * 200, "symbol": "AAPL", "side": "buy", "quantity": "1"}
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     # text that cannot be kept exactly
     ("remember", {"text": "a\x00b"}, "text", "NUL"),
@@ -101,6 +102,30 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("get_memory", {"memory_id": ""}, "memory_id", "1 to 128"),
     ("get_memory", {"memory_id": "../../etc/passwd"}, "memory_id", "no memory"),
     ("search_memory", {"since": "2026-03-02T00:00:00Z", "until": "2026-03-01T00:00:00Z"}, "since", "after until"),
+    # orders, in form
+    ("list_unreconciled_orders", {"limit": 0}, "limit", "1 and 50"),
+    ("list_unreconciled_orders", {"limit": 51}, "limit", "1 and 50"),
+    ("record_order_intent", {"operation": "submit", "reason": " x "}, "reason", "600 to 2,500"),
+    ("record_order_intent", {**ORDER, "quantity": None}, "quantity", "missing"),
+    ("record_order_intent", {**ORDER, "quantity": "0"}, "quantity", "greater than zero"),
+    ("record_order_intent", {**ORDER, "side": "long"}, "side", "buy, sell"),
+    ("record_order_intent", {**ORDER, "order_type": "limit"}, "limit_price", "missing"),
+    ("record_order_intent", {**ORDER, "evidence": "[1]"}, "evidence", "JSON object"),
+    ("record_order_intent", {**ORDER, "legs": "{}"}, "legs", "list"),
+    ("record_order_intent", {**ORDER, "operation": "cancel"}, "previous_action_id", "client_order_id"),
+    ("record_order_intent", {**ORDER, "operation": "replace"}, "operation", "submit, modify, cancel"),
+    ("record_order_intent", {**ORDER, "qty": "1"}, "qty", "did you mean 'quantity'?"),
+    ("record_order_intent", {**ORDER, "tif": "day"}, "tif", "did you mean 'time_in_force'?"),
+    ("record_order_intent", {"rationale": "r"}, "rationale", "did you mean 'reason'?"),
+    ("record_order_outcome", {"status": "filled"}, "status", "did you mean 'certainty'?"),
+    ("record_order_outcome", {"order_id": "b-1"}, "order_id", "did you mean"),
+    ("report_positions", {"holdings": []}, "holdings", "did you mean 'positions'?"),
+    ("validate_lesson", {"outcomes": []}, "outcomes", "did you mean 'outcome_ids'?"),
+    ("record_order_outcome", {"action_id": "act_0", "certainty": "banana"}, "certainty", "acknowledged"),
+    ("record_order_outcome", {"action_id": "act_0", "certainty": "filled"}, "action_id", "no memory"),
+    ("report_positions", {"positions": "AAPL"}, "positions", "JSON"),
+    ("report_positions", {"positions": [{"symbol": "AAPL"}]}, "positions[0].quantity", "missing"),
+    ("validate_lesson", {"lesson_id": "les_0", "verdict": "supports", "outcome_ids": []}, "lesson_id", "no memory"),
     # words of a list (P043)
     ("search_memory", {"kind": "lessons"}, "kind", "memory, proposal, risk_note, decision, lesson, thesis"),
     ("search_memory", {"kind": ["lesson", "decision"]}, "kind", "lesson"),
@@ -239,7 +264,24 @@ async def test_null_for_every_optional_is_the_same_as_leaving_it_away(
             "text": "w", "action": "buy", "thesis_id": thesis["id"], "memory_id": note["id"],
             "status": "retired", "reason": "stale",
         }  # fmt: skip
+        order = {"operation": "cancel", "reason": "r" * 200, "client_order_id": "c-1"}
+        action = await desk.call(client, "record_order_intent", **order)
+        lesson = await desk.call(client, "remember_lesson", text="l")
+        required |= {
+            "record_order_intent": {"operation": "submit", "reason": "r" * 200},
+            "record_order_outcome": {"action_id": action["id"], "certainty": "unknown"},
+            "validate_lesson": {"lesson_id": lesson["id"], "verdict": "supports", "outcome_ids": ["ev_0"]},
+            "report_positions": {"positions": "[]"},
+        }.get(tool, {})
         given = {name: required[name] for name in schema.get("required", ())}
+        if tool in (
+            "record_order_intent",
+            "validate_lesson",
+        ):  # these need more than what is required in form
+            refusal = await desk.refused(client, tool, **given, **optional)
+            assert refusal == await desk.refused(client, tool, **given)
+            assert refusal["field"] == {"record_order_intent": "symbol"}.get(tool, "outcome_ids[0]")
+            return
         assert await desk.call(client, tool, **given, **optional)
 
 

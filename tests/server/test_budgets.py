@@ -10,6 +10,7 @@ import pytest
 
 from server.app import INSTRUCTIONS
 from server.permissions import PROFILES
+from server.tools import TOOLS
 
 if TYPE_CHECKING:
     from conftest import OpenDesk
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 PROFILE_BUDGET = {"researcher": 1_800, "reviewer": 1_800, "trader": 3_500, "solo": 3_500}
-TOOL_BUDGET = {"search_memory": 400}
+TOOL_BUDGET = {"search_memory": 400, "record_order_intent": 400}
 
 
 def tokens(text: str) -> int:
     return len(bpe_openai.get_encoding("o200k_base").encode(text))
 
 
-async def costs(open_desk: OpenDesk, profile: str) -> dict[str, int]:
+RUN = 'clock = { mode = "simulated", run = "r" }\n'
+
+
+async def costs(open_desk: OpenDesk, profile: str, clock: str = "") -> dict[str, int]:
     """The tokens of each tool that a profile is shown, by name."""
-    desk = open_desk(f'[agents.a]\nprofile = "{profile}"')
+    desk = open_desk(f'[agents.a]\nprofile = "{profile}"\n{clock}', "a")
     async with desk.client() as client:
         tools = (await client.list_tools()).tools
     return {
@@ -50,8 +54,15 @@ async def test_each_profiles_list_is_within_its_budget(open_desk: OpenDesk) -> N
     print("\n" + "\n".join(table))  # noqa: T201 - the table is what one runs this for with -s
 
 
+async def test_a_harness_in_a_run_is_shown_the_clock_within_the_same_budget(open_desk: OpenDesk) -> None:
+    live, run = await costs(open_desk, "harness"), await costs(open_desk, "harness", RUN)
+    assert run.keys() - live.keys() == {"advance_clock"}
+    assert sum(run.values()) <= 1_800
+
+
 async def test_each_tool_is_within_its_budget(open_desk: OpenDesk) -> None:
-    each = await costs(open_desk, "solo")
+    each = await costs(open_desk, "harness", RUN) | await costs(open_desk, "solo")
+    assert each.keys() == TOOLS.keys()
     print("\n" + "\n".join(f"{name:<20} {count:>4}" for name, count in each.items()))  # noqa: T201
     assert {name: count for name, count in each.items() if count > TOOL_BUDGET.get(name, 300)} == {}
 

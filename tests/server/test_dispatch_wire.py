@@ -210,7 +210,7 @@ def test_a_held_write_lock_holds_up_no_reading_and_no_list_p165(
         if era == "handshake":
             serve.send(serve.request(era, "ping", "ping"))
             assert "result" in serve.reply("ping")
-        assert len(serve.reply("list")["result"]["tools"]) == 13
+        assert len(serve.reply("list")["result"]["tools"]) == 18
         assert body(serve.reply("state"))["recorded"] is False
         assert body(serve.reply("get"))["recorded"] is False
         assert "contents" in serve.reply("resource")["result"]

@@ -26,7 +26,10 @@ NOTES = {
     "resolve_memory",
     "flag_memory",
 }
-TRADE = {"remember_decision", "open_thesis", "update_thesis", "close_thesis"}
+ORDERS = {"record_order_intent", "record_order_outcome", "list_unreconciled_orders"}
+JUDGE = {"validate_lesson"}
+HOLD = {"report_positions"}
+TRADE = {"remember_decision", "open_thesis", "update_thesis", "close_thesis"} | ORDERS | JUDGE
 RESOURCES = {"memory://state", "memory://memory/{id}", "memory://thesis/{id}"}
 PROMPTS = {"decision_journal": "decide", "review_open_thesis": "thesis"}
 
@@ -43,6 +46,9 @@ deny = ["state", "get"]
 [profiles.frozen]
 extends = "trader"
 read_only = true
+[profiles.trusted]
+extends = "auditor"
+allow = ["order_intent", "order_outcome", "list_unreconciled", "observe", "sign_off"]
 [profiles.nobody]
 """
 
@@ -50,16 +56,18 @@ read_only = true
 EXPECTED: dict[str, tuple[set[str], set[str], set[str]]] = {
     "researcher": (READ | NOTES, RESOURCES, set()),
     "trader": (READ | NOTES | TRADE, RESOURCES, set(PROMPTS)),
-    "solo": (READ | NOTES | TRADE, RESOURCES, set(PROMPTS)),
-    "harness": (READ, RESOURCES, set()),
-    "reviewer": (READ | NOTES, RESOURCES, set()),
+    "solo": (READ | NOTES | TRADE | HOLD, RESOURCES, set(PROMPTS)),
+    "harness": (READ | ORDERS | JUDGE | HOLD, RESOURCES, set()),
+    "reviewer": (READ | NOTES | JUDGE, RESOURCES, set()),
     "auditor": (READ, RESOURCES, set()),
     "risk_desk": (READ | {"remember_risk_note", "resolve_memory", "flag_memory"}, RESOURCES, set()),
     "from_nothing": ({"get_memory_state", "remember_decision"}, {"memory://state"}, {"decision_journal"}),
     "no_state": (({"search_memory"} | NOTES | TRADE), set(), set(PROMPTS)),
-    "frozen": (READ, RESOURCES, set()),
+    "frozen": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
+    "trusted": (READ | ORDERS, RESOURCES, set()),
     "nobody": (set(), set(), set()),
-    "trader, read-only agent": (READ, RESOURCES, set()),
+    "trader, read-only agent": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
+    "harness, read-only agent": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
     "from_nothing, read-only agent": ({"get_memory_state"}, {"memory://state"}, set()),
 }
 CELLS_OF_ONE_DESK = len(TOOLS) + len(RESOURCES) + len(PROMPTS)
@@ -75,6 +83,16 @@ VALID: dict[str, dict[str, Any]] = {
     "get_memory": {"memory_id": "mem_0"},
     "resolve_memory": {"memory_id": "mem_0", "status": "retired"},
     "flag_memory": {"memory_id": "mem_0", "reason": "stale"},
+    "record_order_intent": {
+        "operation": "submit",
+        "reason": "r" * 200,
+        "symbol": "AAPL",
+        "side": "buy",
+        "quantity": "1",
+    },
+    "record_order_outcome": {"action_id": "act_0", "certainty": "unknown"},
+    "validate_lesson": {"lesson_id": "les_0", "verdict": "supports", "outcome_ids": "ev_0"},
+    "report_positions": {"positions": "[]"},
 }
 seen_cells: set[tuple[str, str, str]] = set()
 
@@ -144,26 +162,27 @@ async def test_what_is_listed_can_be_used_and_the_rest_is_refused_and_recorded(
     denied = {content["tool"] for content in desk.contents("permission.denied")}
     assert denied == (set(TOOLS) - tools) | (RESOURCES - resources) | (set(PROMPTS) - prompts)
     assert all(entry.agent == "a" for entry in desk.entries("permission.denied"))
-    assert {entry.kind for entry in desk.entries() if entry.event_type.endswith(".recorded")} <= {
-        TOOLS_TO_KINDS[name] for name in tools & TOOLS_TO_KINDS.keys()
-    }
+    written = {entry.kind for entry in desk.entries() if entry.event_type.endswith(".recorded")}
+    assert written == {kind for name in tools for kind in TOOLS_TO_KINDS.get(name, ())}
+    assert bool(desk.entries("positions.reported")) == ("report_positions" in tools)
     seen_cells.update((case, era, name) for name in (*TOOLS, *RESOURCES, *PROMPTS))
 
 
 TOOLS_TO_KINDS = {
-    "remember": "memory",
-    "remember_proposal": "proposal",
-    "remember_risk_note": "risk_note",
-    "remember_lesson": "lesson",
-    "remember_decision": "decision",
+    "remember": ("memory",),
+    "remember_proposal": ("proposal",),
+    "remember_risk_note": ("risk_note",),
+    "remember_lesson": ("lesson",),
+    "remember_decision": ("decision",),
+    "record_order_intent": ("order_action", "decision"),  # an order without a decision makes one
 }
 
 
 def test_the_matrix_was_walked_cell_by_cell() -> None:
     assert set(EXPECTED) >= set(PROFILES)
-    assert CELLS_OF_ONE_DESK == 14 + 3 + 2
+    assert CELLS_OF_ONE_DESK == 19 + 3 + 2
     assert len(seen_cells) in (0, len(EXPECTED) * 2 * CELLS_OF_ONE_DESK)  # 0 when this test runs alone
-    assert len(EXPECTED) * 2 * CELLS_OF_ONE_DESK == 494
+    assert len(EXPECTED) * 2 * CELLS_OF_ONE_DESK == 720
 
 
 async def test_remember_is_no_back_door_to_a_decision_or_thesis(open_desk: OpenDesk, era: str) -> None:
@@ -187,13 +206,7 @@ async def test_remember_is_no_back_door_to_a_decision_or_thesis(open_desk: OpenD
 
 async def test_tools_of_later_issues_are_unknown_and_not_open_to_anyone(desk: InMemoryDesk, era: str) -> None:
     async with desk.client(era) as client:
-        for name in (
-            "validate_lesson",
-            "record_order_intent",
-            "list_unreconciled_orders",
-            "report_positions",
-            "rm -rf",
-        ):
+        for name in ("approve_memory", "redact_memory", "export_ledger", "rm -rf"):
             assert (await desk.refused(client, name))["code"] == "not_found"
 
 

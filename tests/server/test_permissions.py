@@ -29,6 +29,7 @@ from store.errors import ConfigError
 
 ORDER = ("researcher", "trader", "solo", "harness", "reviewer", "auditor")
 NOTES = ("remember", "propose", "risk_note", "lesson", "resolve", "flag")
+READING_TOOLS = {"search_memory", "get_memory", "get_memory_state", "list_unreconciled_orders"}
 
 # The design's table, a row for each action and a column for each profile of ORDER.
 TABLE = {
@@ -91,7 +92,7 @@ def test_resolving_the_memories_of_others_is_an_action_of_its_own() -> None:
 
 def test_reading_actions_open_no_tool_that_writes() -> None:
     reading_tools = {tool for tool, action in TOOL_ACTIONS.items() if action in READING}
-    assert reading_tools == {"search_memory", "get_memory", "get_memory_state"}
+    assert reading_tools == READING_TOOLS
 
 
 def test_a_researcher_is_shown_the_notes_and_no_decision_or_thesis() -> None:
@@ -108,11 +109,11 @@ def test_a_researcher_is_shown_the_notes_and_no_decision_or_thesis() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["trader", "solo"])
-def test_a_trader_and_a_single_program_may_call_every_tool_of_memory(name: str) -> None:
-    assert len(TOOL_ACTIONS) == 14
+@pytest.mark.parametrize(("name", "barred"), [("trader", {"report_positions"}), ("solo", set())])
+def test_a_trader_and_a_single_program_may_call_every_tool_of_memory(name: str, barred: set[str]) -> None:
+    assert len(TOOL_ACTIONS) == 19
     callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES[name]), tool)}
-    assert callable_tools == TOOL_ACTIONS.keys() - {"advance_clock"}
+    assert callable_tools == TOOL_ACTIONS.keys() - {"advance_clock"} - barred
 
 
 def test_the_clock_is_moved_by_a_harness_alone_and_only_where_it_is_simulated() -> None:
@@ -122,9 +123,21 @@ def test_the_clock_is_moved_by_a_harness_alone_and_only_where_it_is_simulated() 
         assert may_call(simulated, "advance_clock") == (name == "harness")
 
 
-@pytest.mark.parametrize("name", ["harness", "auditor"])
-def test_a_harness_and_an_auditor_write_no_notes(name: str) -> None:
-    callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES[name]), tool)}
+def test_a_harness_reports_and_judges_and_writes_no_notes() -> None:
+    callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES["harness"]), tool)}
+    assert callable_tools == READING_TOOLS | {
+        "record_order_intent", "record_order_outcome", "report_positions", "validate_lesson",
+    }  # fmt: skip
+
+
+def test_a_reviewer_writes_notes_and_judges_lessons() -> None:
+    callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES["reviewer"]), tool)}
+    researcher = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES["researcher"]), tool)}
+    assert callable_tools == researcher | {"validate_lesson"}
+
+
+def test_an_auditor_writes_nothing() -> None:
+    callable_tools = {tool for tool in TOOL_ACTIONS if may_call(identity(PROFILES["auditor"]), tool)}
     assert callable_tools == {"search_memory", "get_memory", "get_memory_state"}
 
 
@@ -287,7 +300,7 @@ def test_no_rules_let_a_read_only_identity_hold_a_writing_action(
         if barred:
             assert profile.actions <= READING
             allowed = {tool for tool in TOOL_ACTIONS if may_call(identity(profile, read_only=True), tool)}
-            assert allowed <= {"search_memory", "get_memory", "get_memory_state"}
+            assert allowed <= READING_TOOLS
 
 
 @given(rule_sets)

@@ -11,7 +11,7 @@ import pytest
 from server.refusals import MOST_OPEN, WINDOW_SECONDS, Refusals
 from server.tools import TOOLS
 from store.engines.sqlite import SqliteEngine
-from store.errors import StoreBusy
+from store.errors import StoreBusy, StoreFull
 
 if TYPE_CHECKING:
     from conftest import InMemoryDesk, OpenDesk
@@ -216,6 +216,31 @@ async def test_a_write_the_ledger_could_not_take_is_recorded_once_it_can(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("fault", [StoreBusy("held"), StoreFull("no space"), RuntimeError("broken")])
+async def test_an_outcome_that_could_not_be_written_leaves_the_order_and_asks_for_the_same_key_again(
+    desk: InMemoryDesk, era: str, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise fault
+
+    async with desk.client(era) as client:
+        order = await desk.call(
+            client, "record_order_intent", operation="cancel", reason="r" * 200, client_order_id="c-1"
+        )
+        outcome = {"action_id": order["id"], "certainty": "unknown", "idempotency_key": "k"}
+        with monkeypatch.context() as broken:
+            broken.setattr(SqliteEngine, "write", fails)
+            told = await desk.refused(client, "record_order_outcome", **outcome)
+            other = await desk.refused(client, "remember", text="x")
+        assert "the order itself stands" in told["hint"]
+        assert "same idempotency_key" in told["hint"]
+        assert "order" not in other["hint"]
+        wrong = await desk.refused(client, "record_order_outcome", **outcome | {"certainty": "filled"})
+        assert "the order itself stands" not in wrong["hint"]  # here the call is at fault, not the ledger
+        assert (await desk.call(client, "record_order_outcome", **outcome))["status"] == "unknown"
+
+
+@pytest.mark.anyio
 async def test_an_unexpected_failure_of_a_write_is_recorded_and_tells_nothing_of_its_cause(
     desk: InMemoryDesk, era: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -267,4 +292,5 @@ def test_every_tool_that_changes_memory_says_so() -> None:
         "search_memory",
         "get_memory",
         "get_memory_state",
+        "list_unreconciled_orders",
     }

@@ -15,6 +15,7 @@ import pytest
 
 from store import Book
 from store.audit import verify
+from store.commands import IntendOrder
 from store.engines.sqlite import preparation, schema
 from store.errors import SchemaTooNew, StoreError, StoreReadOnly
 from store.rows import EntryFilter
@@ -157,10 +158,44 @@ def test_a_newer_ledger_is_refused_untouched(open_seat: Any, tmp_path: Path) -> 
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = seat.path.read_bytes()
-    with pytest.raises(SchemaTooNew, match=r"schema 99; .* knows 2"):
+    with pytest.raises(SchemaTooNew, match=rf"schema 99; .* knows {schema.CURRENT}"):
         open_seat()
     assert seat.path.read_bytes() == before
     assert not list(tmp_path.glob("**/*.bak"))
+
+
+def test_the_committed_ledger_of_schema_2_knows_nothing_of_orders(ledger_v2: Path) -> None:
+    assert _schema_of(ledger_v2) == 2
+    connection = apsw.Connection(str(ledger_v2))
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    connection.close()
+    assert names >= {"memory_clock", "memory_flags"}
+    assert names & {"memory_intents", "memory_holdings", "memory_warnings", "memory_events_call"} == set()
+
+
+def test_a_ledger_of_schema_2_keeps_every_row_it_had_and_is_sound(ledger_v2: Path, open_seat: Any) -> None:
+    """P027"""
+    before = _tables(ledger_v2)
+    seat = open_seat()
+    after = _tables(ledger_v2)
+    assert {name: after[name] for name in before} == before
+    assert verify(ledger_v2, "default", None).findings == ()
+    assert seat.book.status().schema == schema.CURRENT
+    kept = ledger_v2.with_name("memory.sqlite.schema2.bak")
+    assert _schema_of(kept) == 2
+    assert _tables(kept) == before
+    seat.book.rebuild(lambda _: None)
+    assert _tables(ledger_v2) == after
+
+
+def test_an_upgraded_ledger_takes_orders_on_the_theses_it_holds(ledger_v2: Path, open_seat: Any) -> None:
+    seat = open_seat()
+    (held,) = (t for t in seat.state()["open_theses"] if t["symbol"] == "AAPL")
+    terms = {"symbol": "AAPL", "side": "buy", "quantity": "1", "thesis_id": held["id"]}
+    order = seat.do(IntendOrder(operation="submit", reason="r" * 200, **terms), agent="bob")
+    assert "position_order_without_memory_thesis" in order.warnings[0]
+    assert [row["action_id"] for row in seat.state()["unreconciled_orders"]] == [order.id]
+    assert verify(ledger_v2, "default", None).findings == ()
 
 
 def _open_at_once(root: str, barrier: Any, answers: Any) -> None:

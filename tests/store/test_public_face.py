@@ -12,7 +12,7 @@ from store.replies import SearchRequest
 from store.rows import Filter
 
 BOOK = {
-    "open": "root strategy run *create *begins *durability *clock *zone *product",
+    "open": "root strategy run *create *begins *inherit *durability *clock *zone *symbols *product",
     "execute": "caller command *idempotency_key",
     "answer": "written",
     "search": "caller request",
@@ -20,8 +20,12 @@ BOOK = {
     "state": "caller as_of *state_chars",
     "note_denied": "caller tool count",
     "note_failed": "caller tool code field count",
-    "log": "conditions",
-    "show": "name",
+    "explain": "memory_id as_of",
+    "unreconciled": "caller symbol limit as_of",
+    "log": "conditions as_of",
+    "show": "name as_of",
+    "advance_clock": "caller now",
+    "write_as_of": "as_of target",
     "head": "",
     "rebuild": "progress",
     "status": "",
@@ -52,13 +56,16 @@ def test_a_book_can_be_called_in_exactly_these_ways() -> None:
 
 def test_what_a_caller_hands_in_has_exactly_these_fields() -> None:
     assert list(Caller.__slots__) == [
-        "agent", "profile", "session_id", "tool", "model_call_id", "now", "client",
+        "agent", "profile", "session_id", "tool", "model_call_id", "now", "client", "revision", "deployment",
+        "observer",
         "resolves_any",
     ]  # fmt: skip
     assert list(SearchRequest.__slots__) == [
         "query", "conditions", "as_of", "limit", "cursor", "detailed", "reply_chars",
     ]  # fmt: skip
-    assert list(Filter.__slots__) == ["kind", "symbol", "status", "tags", "agent", "since", "until"]
+    assert list(Filter.__slots__) == [
+        "kind", "symbol", "status", "tags", "agent", "since", "until", "lines",
+    ]  # fmt: skip
 
 
 def test_every_public_name_says_what_it_is() -> None:

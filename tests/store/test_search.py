@@ -346,7 +346,7 @@ def test_what_did_not_fit_the_reply_was_not_handed_over(seat: Any) -> None:
 def test_a_search_that_cannot_be_recorded_is_not_answered(
     seat: Any, raw: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.book.SEARCH_SECONDS", 0.2)
+    monkeypatch.setattr("store.readings.SEARCH_SECONDS", 0.2)
     _fill(seat, 2)
     connection = raw(seat.path)
     connection.execute("BEGIN IMMEDIATE")
