@@ -84,6 +84,9 @@ class SqliteEngine:
             if not writable:
                 raise StoreReadOnly("There is no store here and none can be made.", hint=READ_ONLY_HINT)
             make_empty_file(self._path)
+        if not self._writes and not _size(self._path):
+            # Whoever writes may make a ledger of it; to look at it must not.
+            raise NotFound("The ledger's file is empty.", hint="The first write makes the ledger.")
         self._access = reading_access(self._path)
         self._identity = _identity(self._path)
         recognise(self._path)
