@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from server.ledgers import MOST_OPEN
 from store.commands import Remember
 from store.errors import StoreVanished
 from store.events import Delivered, Selected
 from store.ledger import Draft
-from store.runs import remove_run
+from store.runs import list_runs, remove_run
 
 if TYPE_CHECKING:
-    from conftest import Hands, Ran, Seat, Server
+    from conftest import Hands, OpenDesk, Ran, Seat, Server
 
 START = 1_772_461_800_000_000
 HOUR = 3_600_000_000
@@ -240,3 +241,26 @@ def test_leaks_says_what_it_read_and_exits_by_what_it_found(
     report = json.loads(deskbook("leaks", "r", "--json").out)
     assert (report["run"], len(report["leaks"])) == ("r", 2)
     assert report["leaks"][0]["sequence"] == 6
+
+
+@pytest.mark.anyio
+async def test_a_desk_serves_more_runs_than_it_keeps_open_and_makes_no_removed_one_anew(
+    open_desk: OpenDesk,
+) -> None:
+    desk = open_desk('[clock]\nmode = "simulated"\n[agents.a]\nprofile = "trader"\n', "a")
+    names = [f"run {number}" for number in range(MOST_OPEN + 4)]
+
+    def at(name: str) -> dict[str, str]:
+        return {"deskbook/now": "2020-03-02T21:00:00Z", "deskbook/run": name}
+
+    async with desk.client() as client:
+        for _ in range(2):
+            for name in names:
+                await desk.call(client, "remember", meta=at(name), text=f"unicorn {name}")
+        for name in names:
+            found = await desk.call(client, "search_memory", meta=at(name), query="unicorn")
+            assert [hit["text"] for hit in found["hits"]] == [f"unicorn {name}"] * 2
+        remove_run(desk.root, "default", names[0])  # closed by now, as are the others unused longest
+        told = await desk.refused(client, "remember", meta=at(names[0]), text="x")
+        assert told["code"] == "store_vanished"
+    assert [run.name for run in list_runs(desk.root, "default")] == sorted(names[1:])

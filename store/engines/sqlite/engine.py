@@ -21,6 +21,7 @@ from ...errors import (
     SchemaTooNew,
     StoreClosed,
     StoreDamaged,
+    StoreError,
     StoreReadOnly,
     StoreVanished,
 )
@@ -168,6 +169,11 @@ class SqliteEngine:
                 write_copy(target, snapshot.entries(EntryFilter(until_sequence=cut, limit=-1)), self._project)
         except apsw.Error as fault:
             raise translate(fault) from None
+        except OSError as fault:
+            raise StoreError(
+                f"{target} cannot be written: {os.strerror(fault.errno or 0)}.",
+                hint="Name a new file in a folder that exists and may be written.",
+            ) from None
 
     def status(self) -> EngineStatus:
         """How the store stands; a damaged one is described, not raised."""
