@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from server.ledgers import MOST_OPEN
@@ -264,3 +265,25 @@ async def test_a_desk_serves_more_runs_than_it_keeps_open_and_makes_no_removed_o
         told = await desk.refused(client, "remember", meta=at(names[0]), text="x")
         assert told["code"] == "store_vanished"
     assert [run.name for run in list_runs(desk.root, "default")] == sorted(names[1:])
+
+
+@pytest.mark.anyio
+async def test_one_server_answers_other_runs_while_one_run_is_held(open_desk: OpenDesk, hands: Hands) -> None:
+    desk = open_desk('[clock]\nmode = "simulated"\n[agents.a]\nprofile = "trader"\n', "a")
+    hands.root = desk.root
+    answered: list[str] = []
+
+    async def write(name: str) -> None:
+        meta = {"deskbook/now": "2020-03-02T21:00:00Z", "deskbook/run": name}
+        await desk.call(client, "remember", meta=meta, text="unicorn")
+        assert (await desk.call(client, "search_memory", meta=meta, query="unicorn"))["total"] > 0
+        answered.append(name)
+
+    async with desk.client() as client:
+        await write("held")
+        async with anyio.create_task_group() as tasks:
+            with hands.hold("held"):
+                tasks.start_soon(write, "held")
+                await write("free")
+                await write("new")
+    assert answered == ["held", "free", "new", "held"]
