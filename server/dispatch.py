@@ -87,7 +87,7 @@ class Dispatch:
             raise _denied(call, name)
         if tool.changes:
             # Only here: a flush may wait for the write lock, which no reading may.
-            self._refusals.flush()
+            self._refusals.flush(_ledger(call, self._refused_caller(call, name)[1]))
         try:
             given = read_arguments(tool.arguments, arguments)
             self._check_length(given)
@@ -146,14 +146,15 @@ class Dispatch:
             )
 
     def _note_denied(self, call: Call, name: str) -> None:
-        self._refusals.flush()
         caller, run = self._refused_caller(call, name)
+        self._refusals.flush(_ledger(call, run))
         if _without_ledger(call, run):
             return
         key = ("denied", call.identity.strategy, run, caller.agent, name)
         self._refusals.note(
             key,
             partial(self._write_denied, call, caller, run),
+            ledger=_ledger(call, run),
         )
 
     def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
@@ -168,6 +169,7 @@ class Dispatch:
             partial(self._write_failed, call, caller, run, code, field),
             # When the ledger itself takes no entries, the note would wait for what the call waited for.
             at_once=not isinstance(fault, StoreError),
+            ledger=_ledger(call, run),
         )
 
     def _write_denied(self, call: Call, caller: Caller, run: str | None, count: int) -> None:
@@ -205,6 +207,10 @@ async def _in_thread(limiter: anyio.CapacityLimiter, work: Callable[..., T], *ar
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=limiter)
     return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+
+
+def _ledger(call: Call, run: str | None) -> tuple[str, str | None]:
+    return call.identity.strategy, run
 
 
 def _without_ledger(call: Call, run: str | None) -> bool:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from server import refusals
 from server.ledgers import MOST_OPEN
+from store import Book
 from store.commands import Remember
 from store.errors import StoreVanished
 from store.events import Delivered, Selected
@@ -287,3 +289,31 @@ async def test_one_server_answers_other_runs_while_one_run_is_held(open_desk: Op
                 await write("free")
                 await write("new")
     assert answered == ["held", "free", "new", "held"]
+
+
+@pytest.mark.anyio
+async def test_a_call_of_one_run_never_waits_to_write_down_what_another_run_owes(
+    open_desk: OpenDesk, hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = open_desk('[clock]\nmode = "simulated"\n[agents.a]\nprofile = "trader"\n', "a")
+    hands.root = desk.root
+    held, free = ({"deskbook/now": "2020-03-02T21:00:00Z", "deskbook/run": name} for name in ("held", "free"))
+    async with desk.client() as client:
+        for _ in range(3):
+            await desk.refused(client, "remember", meta=held, text="")
+        await desk.call(client, "remember", meta=free, text="unicorn")
+        monkeypatch.setattr(refusals, "WINDOW_SECONDS", 0.0)  # what is owed is due from here on
+        written: list[str] = []
+        right = Book.note_failed
+        monkeypatch.setattr(
+            Book,
+            "note_failed",
+            lambda book, *said: (written.append(str(book.genesis.run)), right(book, *said)),
+        )
+        with hands.hold("held"):
+            await desk.call(client, "remember", meta=free, text="unicorn")
+            await desk.refused(client, "advance_clock", meta=free, now="2020-03-03T21:00:00Z")
+        assert written == []
+        await desk.call(client, "remember", meta=held, text="unicorn")
+        assert written == ["held"]
+    assert [each.get("count", 1) for each in desk.contents("call.failed", run="held")] == [1, 2]
