@@ -90,7 +90,7 @@ class Dispatch:
             raise _denied(call, name)
         if tool.changes:
             # Only here: a flush may wait for the write lock, which no reading may.
-            self._refusals.flush()
+            self._refusals.flush(_ledger(call, self._refused_caller(call, name)[1]))
         try:
             given = read_arguments(tool.arguments, arguments)
             self._check_length(given)
@@ -153,14 +153,15 @@ class Dispatch:
             )
 
     def _note_denied(self, call: Call, name: str) -> None:
-        self._refusals.flush()
         caller, run = self._refused_caller(call, name)
+        self._refusals.flush(_ledger(call, run))
         if _without_ledger(call, run):
             return
         key = ("denied", call.identity.strategy, run, caller.agent, name)
         self._refusals.note(
             key,
             partial(self._write_denied, call, caller, run),
+            ledger=_ledger(call, run),
         )
 
     def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
@@ -176,6 +177,7 @@ class Dispatch:
             partial(self._write_failed, call, caller, run, code, field),
             # When the ledger itself takes no entries, the note would wait for what the call waited for.
             at_once=not isinstance(fault, StoreError),
+            ledger=_ledger(call, run),
         )
 
     def _write_denied(self, call: Call, caller: Caller, run: str | None, count: int) -> None:
@@ -222,6 +224,10 @@ def _told(fault: Exception, tool: ToolSpec | None) -> dict[str, Any]:
     if tool is not None and tool.if_it_fails and at_fault:
         told["hint"] = f"{tool.if_it_fails} {told['hint']}".rstrip()
     return told
+
+
+def _ledger(call: Call, run: str | None) -> tuple[str, str | None]:
+    return call.identity.strategy, run
 
 
 def _without_ledger(call: Call, run: str | None) -> bool:

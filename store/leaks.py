@@ -22,7 +22,7 @@ import apsw
 from .clock import format_instant, parse_instant
 from .engines.sqlite.connection import connect
 from .engines.sqlite.faults import translate_opening
-from .errors import InvalidInput, NotFound, StoreDamaged
+from .errors import DeskbookError, InvalidInput, NotFound, StoreDamaged
 from .ids import MEMORY_ID
 from .lifecycle import first_status
 from .paths import ledger_path, refuse_links
@@ -142,18 +142,23 @@ def find_leaks(
             live = stack.enter_context(closing(_Source(live_path, pinned))) if live_path.exists() else None
             return _Check(run, own, live, pinned).report(progress)
         except apsw.Error as fault:
-            raise translate_opening(fault) from None
+            known = translate_opening(fault)
+            raise known if isinstance(known, DeskbookError) else _unreadable() from None
 
 
 def _pinned(own: _Source) -> int:
     """How many entries of the live ledger the run may see, by its genesis."""
     first = own.connection.execute("SELECT content FROM memory_events WHERE sequence = 1").fetchone()
     try:
-        return int(json.loads(first[0]).get("live_sequence", 0)) if first else 0
+        return int(json.loads(first[0] if first else "").get("live_sequence", 0))
     except (ValueError, TypeError, AttributeError):
-        raise StoreDamaged(
-            "The run's genesis entry cannot be read.", hint="`deskbook verify` says what is wrong."
-        ) from None
+        raise _unreadable() from None
+
+
+def _unreadable() -> StoreDamaged:
+    return StoreDamaged(
+        "The run's ledger cannot be read.", hint="`deskbook verify` says what is wrong with it."
+    )
 
 
 class _Check:

@@ -21,6 +21,7 @@ from ...errors import (
     SchemaTooNew,
     StoreClosed,
     StoreDamaged,
+    StoreError,
     StoreReadOnly,
     StoreVanished,
 )
@@ -85,6 +86,9 @@ class SqliteEngine:
             if not writable:
                 raise StoreReadOnly("There is no store here and none can be made.", hint=READ_ONLY_HINT)
             make_empty_file(self._path)
+        if not self._writes and not _size(self._path):
+            # Whoever writes may make a ledger of it; to look at it must not.
+            raise NotFound("The ledger's file is empty.", hint="The first write makes the ledger.")
         self._access = reading_access(self._path)
         self._identity = _identity(self._path)
         recognise(self._path)
@@ -171,6 +175,11 @@ class SqliteEngine:
                 write_copy(target, snapshot.entries(EntryFilter(until_sequence=cut, limit=-1)), self._project)
         except apsw.Error as fault:
             raise translate(fault) from None
+        except OSError as fault:
+            raise StoreError(
+                f"{target} cannot be written: {os.strerror(fault.errno or 0)}.",
+                hint="Name a new file in a folder that exists and may be written.",
+            ) from None
 
     def status(self) -> EngineStatus:
         """How the store stands; a damaged one is described, not raised."""

@@ -180,7 +180,7 @@ class Scene:
         self.books = {False: self._open(None)}
         self._files = 0
         with ExitStack() as stack:
-            stack.callback(self._close)
+            stack.callback(lambda: [book.close() for book in self.books.values()])
             for index, step in enumerate(history.steps):
                 if index == history.begins:
                     self._begin()
@@ -193,10 +193,6 @@ class Scene:
     def _open(self, run: str | None, kind: type[Book] = Book, **options: Any) -> Book:
         options = {"durability": "normal", "clock": self.clock, **options}
         return kind.open(self.root, STRATEGY, run, **options)
-
-    def _close(self) -> None:
-        for book in self.books.values():
-            book.close()
 
     def _begin(self) -> None:
         self.pinned = len(_entries(self.books[False]))
