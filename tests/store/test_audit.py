@@ -27,7 +27,7 @@ from store.commands import (
 from store.engines.sqlite import schema
 from store.entry import COLUMNS
 
-POSITIONS = (1, 2, 5, 9, 12)
+POSITIONS = (1, 2, 5, 12)
 
 
 def _columns() -> list[tuple[str, str, bool]]:
