@@ -89,7 +89,7 @@ class Book(Readings):
             engine.close()
             raise
         renderer = Renderer(None if str(zone) == "UTC" else zone)
-        return cls(engine, ledger, inheritance, renderer, symbols or Symbols(), genesis)
+        return cls(engine, ledger, inheritance, renderer, genesis, symbols)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.

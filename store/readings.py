@@ -47,14 +47,14 @@ class Readings:
         ledger: Ledger,
         inheritance: Inheritance,
         renderer: Renderer,
-        symbols: Symbols,
         genesis: Genesis,
+        symbols: Symbols | None = None,
     ) -> None:
         self._engine = engine
         self._ledger = ledger
         self._inheritance = inheritance
         self._renderer = renderer
-        self._symbols = symbols
+        self._symbols = symbols or Symbols()
         self.genesis = genesis
 
     def search(self, caller: Caller, request: SearchRequest) -> Reply:

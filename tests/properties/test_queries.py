@@ -20,6 +20,7 @@ from store.ids import new_id
 from store.ledger import Draft
 from store.rows import Filter
 from store.search.recall import Question, recall
+from store.view import Layer, View
 
 WHO = Caller("ann", "solo", "ses-1", "tool")
 LISTED = [
@@ -58,7 +59,9 @@ class Shelf:
         with self.book._engine.read() as snapshot:
             head = snapshot.head()
             assert head is not None
-            found = recall(snapshot, Question(query, Filter(), limit), head.sequence, head.effective_at)
+            found = recall(
+                View((Layer(snapshot, head.sequence),), head.effective_at), Question(query, Filter(), limit)
+            )
         return [hit.version.memory_id for hit in found.hits]
 
 
