@@ -214,7 +214,9 @@ class SqliteEngine:
         self._closed = True
         # The writer goes last: SQLite moves the log into the file when the last connection to it may write.
         self._close_readers()
-        if self._writer is not None and self._writer.close():
+        if self._writer is None:
+            self._let_go()
+        elif self._writer.close():
             self._checkpointer.close()
             self._write_connection.close()
             self._let_go()
