@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -176,10 +177,30 @@ def _heeded_signals(ending: _Ending, loop: asyncio.AbstractEventLoop) -> Iterato
         heeded.append(signal.SIGHUP)
     before = {signum: signal.signal(signum, heed) for signum in heeded}
     try:
-        yield
+        with _woken_by_signals(loop):
+            yield
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let a signal wake the loop also when it interrupts no wait: taken by another thread, or just before the wait.
+
+    Without it `heed` would run only once something else wakes the loop.
+    """
+    hears, tells = socket.socketpair()
+    with hears, tells:
+        hears.setblocking(False)
+        tells.setblocking(False)
+        loop.add_reader(hears, hears.recv, 4_096)
+        before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(hears)
 
 
 def exit_despite_threads(code: int = 0) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +25,7 @@ from mcp_types import CallToolResult, Resource, TextContent, Tool
 from server import exchange, sdk, stdio
 from server.pipes import claim_standard_streams
 
-TOOLS = ("echo", "bad_result", "bytes_result", "big", "hold", "stuck", "shout", "crash", "ask")
+TOOLS = ("echo", "bad_result", "bytes_result", "big", "hold", "stuck", "signal", "shout", "crash", "ask")
 
 
 def text(value: str, **structured: Any) -> CallToolResult:
@@ -41,6 +43,14 @@ def described(value: Any) -> str:
 def read_fifo(path: str) -> str:
     """Blocks until the test opens the other end, then until it closes it."""
     return Path(path).read_text()
+
+
+def signal_while_the_loop_waits(path: str, signum: int) -> str:
+    """Takes a signal in a thread of its own, when the test says so, and goes on until the test closes the pipe."""
+    with Path(path).open() as told:
+        told.readline()
+        signal.pthread_kill(threading.get_ident(), signum)
+        return told.read()
 
 
 class Desk(MCPServer[Any]):
@@ -66,6 +76,9 @@ class Desk(MCPServer[Any]):
             return text(await anyio.to_thread.run_sync(read_fifo, arguments["fifo"], abandon_on_cancel=True))
         if name == "stuck":
             return text(await anyio.to_thread.run_sync(read_fifo, arguments["fifo"]))
+        if name == "signal":
+            work = signal_while_the_loop_waits, arguments["fifo"], arguments["signum"]
+            return text(await anyio.to_thread.run_sync(*work, abandon_on_cancel=True))
         if name == "shout":
             shout()
             return text("done")

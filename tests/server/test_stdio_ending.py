@@ -143,6 +143,24 @@ def test_on_a_signal_calls_in_flight_are_answered_and_the_server_returns(
 
 
 @pytest.mark.parametrize("stop", STOPS)
+def test_a_signal_wakes_a_loop_that_waits_whichever_thread_takes_it(
+    start_desk: StartDesk, fifo: Path, stop: signal.Signals
+) -> None:
+    """A signal just before the loop begins to wait interrupts nothing either; here it cannot, every time."""
+    desk = start_desk("--level", "INFO", "--patience", "50")
+    desk.open("modern")
+    desk.send(desk.tool("modern", 1, "signal", fifo=str(fifo), signum=int(stop)))
+    with fifo.open("w") as release:
+        release.write("now\n")
+        release.flush()
+        desk.wait_for_log("stopping")
+        release.write("still answered")
+    assert desk.text(1) == "still answered"
+    assert desk.rest() == []
+    assert desk.wait() == 0
+
+
+@pytest.mark.parametrize("stop", STOPS)
 def test_on_a_signal_an_idle_server_returns(start_desk: StartDesk, stop: signal.Signals) -> None:
     desk = start_desk()
     desk.open("handshake")
