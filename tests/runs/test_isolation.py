@@ -136,7 +136,7 @@ def test_what_live_learns_after_the_run_began_is_never_seen(open_seat: OpenSeat)
     who = run.caller(now=LATER)
     assert texts(run, LATER, "unicorn") == texts(run, LATER) == ["unicorn first"]
     state = run.state(who)
-    assert state["counts"] == {"open_theses": 1, "validated_lessons": 0, "memories": 1}
+    assert {"open_theses": 1, "validated_lessons": 0, "memories": 1}.items() <= state["counts"].items()
     got = run.get(old.id, who)
     assert (got["memory"]["status"], got["memory"]["source"], got["history_total"]) == ("open", "live", 1)
     again = open_seat(run="r", inherit="live")  # opened once more, the pin is the one of its genesis

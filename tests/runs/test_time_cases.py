@@ -284,7 +284,7 @@ async def test_a_thesis_is_absent_from_the_state_of_before_it_was_opened(
         thesis = await desk.call(client, "open_thesis", meta=at(JUNE), text="unicorn", symbol="AAPL")
         now = await desk.call(client, "get_memory_state", meta=at(JULY))
         assert [each["id"] for each in now["open_theses"]] == [thesis["id"]]
-        assert now["counts"] == {"open_theses": 1, "validated_lessons": 0, "memories": 2}
+        assert {"open_theses": 1, "validated_lessons": 0, "memories": 2}.items() <= now["counts"].items()
         for meta, as_of, memories in (
             (at(JULY), "2024-06-01T20:59:59.999999Z", 1),
             (at(JULY), JANUARY, 1),
@@ -293,8 +293,10 @@ async def test_a_thesis_is_absent_from_the_state_of_before_it_was_opened(
         ):
             state = await desk.call(client, "get_memory_state", meta=meta, as_of=as_of)
             assert state["open_theses"] == []
-            assert state["counts"] == {"open_theses": 0, "validated_lessons": 0, "memories": memories}
-            assert state["omitted"] == {"open_theses": 0, "validated_lessons": 0}
+            assert {"open_theses": 0, "validated_lessons": 0, "memories": memories}.items() <= state[
+                "counts"
+            ].items()
+            assert set(state["omitted"].values()) == {0}
             assert thesis["id"] not in json.dumps(state)
         told = await desk.refused(client, "get_memory_state", meta=at(JANUARY))
         assert told["code"] == "clock_error"
