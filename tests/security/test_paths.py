@@ -103,8 +103,8 @@ async def test_an_unexpected_failure_tells_nothing_of_its_cause(
 
     async with desk.client(era) as client:
         await desk.call(client, "remember", text="x")
-        monkeypatch.setattr("store.book.recall", broken)
-        monkeypatch.setattr("store.book.build_state", broken)
+        monkeypatch.setattr("store.readings.recall", broken)
+        monkeypatch.setattr("store.readings.build_state", broken)
         for tool in ("search_memory", "get_memory_state"):
             told = await desk.refused(client, tool)
             assert told["code"] == "internal_error"

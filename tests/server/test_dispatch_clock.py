@@ -327,7 +327,7 @@ async def test_many_more_runs_than_may_be_open_are_served_at_once_without_a_fail
                     tasks.start_soon(partial(live, run, "remember", text="unicorn"))
                     tasks.start_soon(partial(live, run, "search_memory", query="unicorn"))
                     tasks.start_soon(partial(live, run, "get_memory_state"))
-    assert len(desk.server._ledgers._books) <= MOST_OPEN
-    assert not any(shared.users for shared in desk.server._ledgers._books.values())
+    assert len(desk.server._ledgers._slots) <= MOST_OPEN
+    assert not any(shared.users for shared in desk.server._ledgers._slots.values())
     for run in runs:
         assert len(desk.entries("memory.recorded", run=run)) == 12

@@ -1,6 +1,5 @@
 """An engine that is closed keeps no file open, whether it wrote or only read."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ def open_below(folder: Path) -> list[str]:
     found = []
     for handle in OPEN.iterdir():
         try:
-            found.append(os.readlink(handle))
+            found.append(str(handle.readlink()))
         except OSError:
             continue
     return sorted(path for path in found if path.startswith(str(folder)))

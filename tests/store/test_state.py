@@ -36,7 +36,9 @@ def test_an_empty_memory_says_that_it_is_empty_and_that_nothing_must_be_invented
     for name in ("held_symbols", "current_position_rationales", "open_theses", "validated_lessons", "reviews_due",
                  "recent"):  # fmt: skip
         assert state[name] == []
-    assert state["counts"] == {"open_theses": 0, "validated_lessons": 0, "reviews_due": 0, "memories": 0}
+    assert {"open_theses": 0, "validated_lessons": 0, "reviews_due": 0, "memories": 0}.items() <= state[
+        "counts"
+    ].items()
     seat.do(Remember(text="x"))
     assert "empty" not in seat.state()
 
@@ -114,7 +116,9 @@ def test_of_five_hundred_theses_eight_are_shown_due_first_and_the_rest_counted(s
     assert len(shown) == 8
     assert [item["memory_id"] for item in state["reviews_due"]] == shown[:3]
     assert all(item["stale"] for item in state["open_theses"][:3])
-    assert state["counts"] == {"open_theses": 500, "validated_lessons": 0, "reviews_due": 3, "memories": 500}
+    assert {"open_theses": 500, "validated_lessons": 0, "reviews_due": 3, "memories": 500}.items() <= state[
+        "counts"
+    ].items()
     assert state["omitted"]["open_theses"] == 492
 
 
