@@ -18,7 +18,7 @@ import anyio
 import pytest
 from rich.console import Console
 
-from server.demo.broker import Broker
+from server.demo.broker import SEED, Broker
 from server.demo.desk import AgentDesk, DemoClock, open_desk
 from server.demo.harness import harness_turn
 from server.demo.market import PriceHistory, load_prices
@@ -157,9 +157,9 @@ def notebook() -> Notebook:
 
 
 @pytest.fixture(scope="session")
-def live_through() -> Callable[[PriceHistory, int], Notebook]:
-    def live(history: PriceHistory, days: int) -> Notebook:
-        notebook, broker = Notebook(), Broker()
+def live_through() -> Callable[..., Notebook]:
+    def live(history: PriceHistory, days: int, seed: str = SEED) -> Notebook:
+        notebook, broker = Notebook(), Broker(seed)
         for index in range(WARM_UP_DAYS, WARM_UP_DAYS + days):
             view = history.view(index)
             broker.open_market(view)
