@@ -27,7 +27,7 @@ class DemoReport:
 
     `config` and `run` are the backtest's, `live` and `heir` name the configs of the live desk and of the second
     run, which is called like its config. `seconds` is wall-clock time, `calls` counts tool calls of all agents,
-    `thesis_id` names the trade that was explained from memory.
+    `thesis_id` names the trade that was explained from memory, `action_id` its first order.
     """
 
     root: Path
@@ -41,6 +41,7 @@ class DemoReport:
     calls: int
     seconds: float
     thesis_id: str
+    action_id: str
 
 
 def run_demo(
@@ -84,6 +85,7 @@ def run_demo(
         calls=first.calls + second.calls,
         seconds=seconds,
         thesis_id=first.explanation.thesis_id,
+        action_id=first.explanation.action_id,
     )
 
 

@@ -171,17 +171,24 @@ def live_through() -> Callable[..., Notebook]:
     return live
 
 
-DAYS = 40
+DAYS, SKIPPED = 40, 200  # from 2008-09-15: all that orders can go through happens in these weeks
 KINDS = ("memory", "proposal", "risk_note", "decision", "lesson", "thesis")
 
 
 @dataclass(frozen=True)
 class Lived:
-    """A finished demo: its report, what it printed, act one's memories as tools tell them, and its ledgers."""
+    """A finished demo: its report, what it printed, act one's memories as tools tell them, and its ledgers.
+
+    `orders` are act one's order actions with their history, `state` is what its trader would start with, `waiting`
+    what list_unreconciled_orders gives.
+    """
 
     report: DemoReport
     printed: str
     memories: Mapping[str, list[dict[str, Any]]]
+    orders: list[Mapping[str, Any]]
+    state: Mapping[str, Any]
+    waiting: list[Mapping[str, Any]]
     ledger: list[Entry]
     live: list[Entry]
     heir: list[Entry]
@@ -195,11 +202,16 @@ def entries_of(report: DemoReport, run: str | None) -> list[Entry]:
         book.close()
 
 
-async def read_back(where: DemoPlace, last: date) -> dict[str, list[dict[str, Any]]]:
+async def read_back(where: DemoPlace, last: date, ledger: list[Entry]) -> tuple[Any, ...]:
     clock = DemoClock()
     clock.begin(last + timedelta(days=1))
+    intents = [entry.subject_id for entry in ledger if entry.event_type == "order_action.recorded"]
     async with open_desk(where, TRADER, clock) as trader:
-        return {kind: await everything(trader, kind) for kind in KINDS}
+        memories = {kind: await everything(trader, kind) for kind in KINDS}
+        orders = [await trader.call("get_memory", {"memory_id": name}, "read-back") for name in intents]
+        state = await trader.call("get_memory_state", {}, "read-back")
+        waiting = await trader.call("list_unreconciled_orders", {}, "read-back")
+    return memories, orders, state, waiting["orders"]
 
 
 async def everything(reader: AgentDesk, kind: str) -> list[dict[str, Any]]:
@@ -220,7 +232,7 @@ async def everything(reader: AgentDesk, kind: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     screen = io.StringIO()
-    report = run_demo(tmp_path_factory.mktemp("demo"), DAYS, Console(file=screen, width=200))
+    report = run_demo(tmp_path_factory.mktemp("demo"), DAYS, Console(file=screen, width=200), SKIPPED)
     ledgers = [entries_of(report, run) for run in (report.run, None, report.heir.stem)]
-    memories = anyio.run(read_back, DemoPlace(report.root, report.run), report.last_day)
-    return Lived(report, screen.getvalue(), memories, *ledgers)
+    told = anyio.run(read_back, DemoPlace(report.root, report.run), report.last_day, ledgers[0])
+    return Lived(report, screen.getvalue(), *told, *ledgers)

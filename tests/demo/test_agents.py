@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pytest
@@ -17,7 +16,7 @@ from server.demo.lessons import lesson_text, pattern_text, read_experience, spea
 from server.demo.market import MarketView, PriceHistory
 from server.demo.researcher import researcher_turn
 from server.demo.rules import plan, reason_to_leave, trailed_stop, weigh
-from server.demo.strategy import WARM_UP_DAYS, Setup, ToolCall, find_setup, volatility_band
+from server.demo.strategy import Setup, ToolCall, find_setup, volatility_band
 from server.demo.trader import trader_turn
 
 Notebook: TypeAlias = Any  # the class of that name in conftest.py, which tests do not import
@@ -368,41 +367,3 @@ def test_a_lesson_is_read_back_as_the_trade_it_was_written_from(prices: PriceHis
     assert experience is not None
     assert (experience.symbol, experience.conditions) == ("AAPL", ("short", "breakdown", "stormy"))
     assert (experience.lost, experience.return_pct) == (True, -5.26)
-
-
-def test_no_rule_looks_ahead(prices: PriceHistory, live_through: Living) -> None:
-    """What happens after day 80 changes nothing that was done up to it."""
-    last = WARM_UP_DAYS + 80
-
-    def bent(symbol: str) -> list[Any]:
-        return [
-            bar
-            if index < last
-            else replace(bar, open=bar.open * 3, high=bar.high * 3, low=bar.low * 3, close=bar.close * 3)
-            for index, bar in enumerate(prices.bars[symbol])
-        ]
-
-    other = PriceHistory(MappingProxyType({symbol: bent(symbol) for symbol in prices.bars}))
-    as_it_was, as_it_was_not = live_through(prices, 100).calls, live_through(other, 100).calls
-    until = prices.days[last - 1]
-    assert [c for c in as_it_was if c[0] <= until] == [c for c in as_it_was_not if c[0] <= until]
-    assert as_it_was != as_it_was_not
-
-
-def test_two_years_bring_every_kind_of_decision_and_outcomes_that_the_prices_confirm(
-    prices: PriceHistory, live_through: Living
-) -> None:
-    notebook = live_through(prices, len(prices.days) - WARM_UP_DAYS)
-    actions = Counter(m["action"] for m in notebook.memories.values() if m["kind"] == "decision")
-    assert set(actions) == {"buy", "sell", "hold", "reduce", "skip"}
-    skipped = [m["text"] for m in notebook.memories.values() if m.get("action") == "skip"]
-    assert any("the same trade was lost" in text for text in skipped)
-    opens = {(symbol, bar.day): bar.open for symbol, bars in prices.bars.items() for bar in bars}
-    closed = [m for m in notebook.memories.values() if m["kind"] == "thesis" and m["status"] == "closed"]
-    assert len(closed) > 20
-    for thesis in closed:
-        position = read_position(thesis["text"])
-        assert all(opens[position.symbol, fill.day] == fill.price for fill in position.fills)
-        if position.fills:
-            done = outcome(position.direction, position.fills)
-            assert (thesis["result"], thesis["pnl"]) == (done.result, str(done.pnl))
