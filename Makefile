@@ -11,15 +11,18 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix bench interop faults packaging pins clean
+.PHONY: help setup demo demo-live test check fix bench interop faults packaging pins clean
 
 help: ## Say what there is to make
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
 
 setup: $(READY) ## Make the virtual environment
 
-demo: $(READY) ## Two agents trade a year of real prices and explain one trade from memory
+demo: $(READY) ## Agents trade a year of real prices, journal every order, and explain one trade from memory
 	$(BIN)/deskbook demo
+
+demo-live: $(READY) ## The same agents on the wall clock for a minute, a real trading day a second
+	$(BIN)/deskbook demo --live
 
 test: $(READY) ## The quick tiers of tests; no network
 	$(BIN)/pytest $(ARGS)

@@ -24,7 +24,7 @@ from .engines.sqlite.connection import connect
 from .engines.sqlite.faults import translate_opening
 from .errors import DeskbookError, InvalidInput, NotFound, StoreDamaged
 from .ids import MEMORY_ID
-from .lifecycle import first_status
+from .lifecycle import ORDER_STATUSES, first_status
 from .paths import ledger_path, refuse_links
 
 VERSION_EVENTS = frozenset(
@@ -117,8 +117,10 @@ class _Source:
 def _status_after(event_type: str, kind: str, said: dict[str, Any], status: str) -> str:
     if event_type == "thesis.closed":
         return "closed"
-    if event_type == "memory.status_changed":
+    if event_type in {"memory.status_changed", "lesson.judged"}:
         return str(said["status"])
+    if event_type == "order.outcome" and said["certainty"] not in ORDER_STATUSES:
+        return str(said["certainty"])
     return status or first_status(kind)
 
 

@@ -1,6 +1,8 @@
-"""The demo: two rule-based agents live through real trading days on one ledger, each with its own server.
+"""The demo: rule-based agents live through real trading days on one ledger, each with its own server.
 
-Then a live desk writes down what that backtest taught, and a second run inherits the live ledger.
+A researcher and a trader trade with a simulated broker, and a harness observes what the broker did. Then a live desk
+writes down what that backtest taught, and a second run inherits the live ledger. The same agents also trade on the
+wall clock, a real day a second.
 
 Prices. `prices.csv` holds the real daily open, high, low, close (US dollars as traded, not adjusted for
 dividends) and volume (shares) of AAPL, IBM and MSFT on the 588 trading days from 2007-09-04 to 2009-12-31;
@@ -19,3 +21,6 @@ DEFAULT_DAYS = 260
 
 REPLAYED_DAYS = 60
 """Trading days, the last ones of those, that the second run replays."""
+
+LIVE_DAYS, LIVE_SKIPPED = 60, 200
+"""Trading days on the wall clock, and those left out before: from 2008-09-15 to 2008-12-08."""

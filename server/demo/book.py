@@ -1,7 +1,8 @@
 """A thesis as its trader writes it: readable text that says all there is to know about the position.
 
 The trader keeps nothing between two days. It writes the plan, the order that waits and the fills into the
-thesis and reads them back from memory the next evening: `read_position` is the inverse of `Position.text`.
+thesis and reads them back from memory the next evening: `read_position` is the inverse of `Position.text`. Each
+order and fill names the action in the order journal behind it.
 """
 
 from __future__ import annotations
@@ -21,26 +22,28 @@ REMARKS_KEPT = 3
 
 _HEAD = re.compile(r"(Long|Short) (\S+), (\w+) in (\w+) volatility\. (.+)")
 _PLAN = re.compile(r"Plan: stop (\S+), target (\S+), out after (\d+) trading days\.")
-_ORDER = re.compile(r"Order: (?:none|(buy|sell) (\d+) at the next open)\.")
-_FILL = re.compile(r"(buy|sell) (\d+) at (\S+) on (\d{4}-\d{2}-\d{2})")
+_ORDER = re.compile(r"Order: (?:none|(buy|sell) (\d+) at the next open by (\S+))\.")
+_FILL = re.compile(r"(buy|sell) (\d+) at (\S+) on (\d{4}-\d{2}-\d{2}) by (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Shares to trade at the next open."""
+    """Shares to trade at the next open, and the journal's action that sent them to the broker."""
 
     side: Side
     shares: int
+    action_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Shares traded at a price in dollars."""
+    """Shares traded at a price in dollars, by the journal's action that ordered them."""
 
     day: date
     side: Side
     shares: int
     price: Decimal
+    action_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ class Position:
 
     @property
     def invalidation(self) -> str:
-        """What would prove the trade wrong."""
-        return f"a close {'under' if self.direction == 'long' else 'over'} {self.stop}"
+        """The price that proves the trade wrong, as memory watches it in reported positions."""
+        return str(self.stop)
 
     @property
     def shares(self) -> int:
@@ -103,7 +106,7 @@ class Position:
         """The position after its waiting order was filled."""
         if self.order is None:
             raise ValueError("no order waits")
-        fill = Fill(day, self.order.side, self.order.shares, price)
+        fill = Fill(day, self.order.side, self.order.shares, price, self.order.action_id)
         return replace(self, order=None, fills=(*self.fills, fill))
 
     def remarked(self, day: date, remark: str) -> Position:
@@ -119,8 +122,9 @@ class Position:
 
     def text(self) -> str:
         """The thesis' text."""
-        order = f"{self.order.side} {self.order.shares} at the next open" if self.order else "none"
-        fills = "; ".join(f"{f.side} {f.shares} at {f.price} on {f.day}" for f in self.fills)
+        waits = self.order
+        order = f"{waits.side} {waits.shares} at the next open by {waits.action_id}" if waits else "none"
+        fills = "; ".join(f"{f.side} {f.shares} at {f.price} on {f.day} by {f.action_id}" for f in self.fills)
         side = self.direction.capitalize()
         lines = [
             f"{side} {self.symbol}, {self.setup} in {self.band} volatility. {self.reason}",
@@ -150,10 +154,10 @@ def read_position(text: str) -> Position:
         stop=Decimal(planned[1]),
         target=Decimal(planned[2]),
         horizon=int(planned[3]),
-        order=Order(_side(ordered[1]), int(ordered[2])) if ordered[1] else None,
+        order=Order(_side(ordered[1]), int(ordered[2]), ordered[3]) if ordered[1] else None,
         fills=tuple(
-            Fill(date.fromisoformat(day), _side(side), int(shares), Decimal(price))
-            for side, shares, price, day in _FILL.findall(fills)
+            Fill(date.fromisoformat(day), _side(side), int(shares), Decimal(price), action)
+            for side, shares, price, day, action in _FILL.findall(fills)
         ),
         remarks=tuple(line.removeprefix("- ") for line in remarks),
     )

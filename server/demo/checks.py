@@ -1,49 +1,64 @@
-"""The deskbook command on a demo's ledger, run as a person would: what stands in the record, and is it sound."""
+"""The deskbook command on a demo's ledger, run as a person would: why a trade came about, and is all of it sound."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import anyio
 from rich.console import Console
 
-from .answer import Explanation
 from .desk import DemoFailed, command_arguments, server_environment
 from .place import DemoPlace
-from .screen import say, tell
+from .screen import fold_story, say, tell
+from .strategy import Reply
 
 COMMAND_SECONDS = 120
+STORY = ("memory.retrieved", "thesis.opened", "decision.recorded", "order_action.recorded", "order.outcome")
+"""What a trade's first evening holds, in this order."""
 
 
 async def check_run(place: DemoPlace, screen: Console) -> None:
     """Show that a finished run was shown nothing later than its clock, and that its ledger is sound.
 
-    Raises DemoFailed when `deskbook leaks` or `deskbook verify` finds anything.
+    Raises DemoFailed when `deskbook leaks` or `deskbook verify` finds anything. The live ledger is verified alone:
+    there is no clock of its own that it could have seen past.
     """
-    for words in (("leaks", place.name), ("verify", "--run", place.name)):
+    checks = (("leaks", place.name), ("verify", "--run", place.name)) if place.run else (("verify",),)
+    for words in checks:
         tell(screen, ["", f"deskbook {' '.join(words)}"])
         for line in await command(place, *words):
             say(screen, f"  {line}")
 
 
-async def check_order(place: DemoPlace, screen: Console, explained: Explanation) -> None:
-    """Hold what memory said about the search against the ledger: the search must stand before the decision."""
-    search, decision = [
-        json.loads((await command(place, "show", name, "--json"))[0])
-        for name in (explained.retrieval_id, explained.decision_id)
-    ]
-    query, handed = search["content"]["query"], len(search["content"]["selected"])
-    asked = f'{search["agent"]} searches for "{query}" and is handed {handed} memories'
-    decided = f"{decision['agent']} decides, naming that search"
-    lines = [
-        f"  entry {entry['sequence']}, {entry['effective_at']}: {what}"
-        for entry, what in ((search, asked), (decision, decided))
-    ]
-    tell(screen, ["And the ledger's own record (deskbook show)", *lines])
-    named = decision["retrieval_id"] == explained.retrieval_id
-    if not named or search["sequence"] >= decision["sequence"]:
-        raise DemoFailed(f"Decision {explained.decision_id} does not rest on a search recorded before it.")
+async def tell_story(place: DemoPlace, memory_id: str, screen: Console) -> None:
+    """Show `deskbook explain` of a trade, folded, and hold the ledger to it.
+
+    The search that the decision names, the thesis, the decision, the intent and its first outcome must stand in this
+    order: DemoFailed otherwise.
+    """
+    tell(
+        screen, ["", f"deskbook explain {memory_id}", *fold_story(await command(place, "explain", memory_id))]
+    )
+    told = json.loads((await command(place, "explain", memory_id, "--json"))[0])
+    check_story(memory_id, told["steps"])
+
+
+def check_story(memory_id: str, steps: Sequence[Reply]) -> None:
+    """Raise DemoFailed unless the steps tell a trade in the order of `STORY`, from the search its decision names."""
+    firsts: dict[str, Reply] = {}
+    for step in steps:
+        firsts.setdefault(step["event"], step)
+    missing = [event for event in STORY if event not in firsts]
+    if missing:
+        raise DemoFailed(f"The story of {memory_id} lacks {', '.join(missing)}.")
+    named = firsts["decision.recorded"].get("retrieval_id")
+    searches = [s for s in steps if s["event"] == STORY[0] and s["subject"] == named]
+    line = [*searches[:1], *(firsts[event] for event in STORY[1:])]
+    places = [step["sequence"] for step in line]
+    if not searches or places != sorted(places):
+        raise DemoFailed(f"{memory_id} does not rest on a search and an intent recorded before it was sent.")
 
 
 async def command(place: DemoPlace, *words: str) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mcp import MCPError, StdioServerParameters, stdio_client
 from mcp.client import Client
@@ -22,6 +22,7 @@ from .place import DemoPlace
 from .strategy import Reply, ToolCall
 
 T = TypeVar("T")
+Watcher: TypeAlias = Callable[[ToolCall, Reply], None]
 
 CALL_SECONDS = 60.0
 LOG_LINES_SHOWN = 12
@@ -62,7 +63,7 @@ class DemoClock:
 
 @dataclass(slots=True)
 class AgentDesk:
-    """Calls tools as one agent and fails loudly on the first error; `calls` counts them."""
+    """Calls tools as one agent and fails loudly on the first error; `calls` counts them, `told` hears of each."""
 
     agent: str
     name: str
@@ -70,6 +71,7 @@ class AgentDesk:
     clock: DemoClock
     log: Path
     calls: int = 0
+    told: Watcher | None = None
 
     async def play(self, turn: Generator[ToolCall, Reply, T], model_call: str) -> T:
         """Drive one turn of an agent to its end: make each call it asks for and send it the reply."""
@@ -91,6 +93,8 @@ class AgentDesk:
                 hint=f"The server's log is {self.log}.",
             )
         reply: Reply = result.structured_content or json.loads(_text(result))
+        if self.told is not None:
+            self.told(ToolCall(tool, arguments), reply)
         return reply
 
     async def refused(self, tool: str, arguments: Mapping[str, Any], model_call: str) -> Reply:
@@ -116,7 +120,9 @@ class AgentDesk:
 
 
 @asynccontextmanager
-async def open_desk(place: DemoPlace, agent: str, clock: DemoClock) -> AsyncGenerator[AgentDesk]:
+async def open_desk(
+    place: DemoPlace, agent: str, clock: DemoClock, told: Watcher | None = None
+) -> AsyncGenerator[AgentDesk]:
     """Start `deskbook serve` for `agent` on stdio and connect to it; its stderr goes to the place's log.
 
     Raises DemoFailed (in an exception group, as the SDK's task groups do) when the server does not start or
@@ -134,7 +140,7 @@ async def open_desk(place: DemoPlace, agent: str, clock: DemoClock) -> AsyncGene
     ) as errors:
         try:
             async with Client(stdio_client(server, errlog=errors)) as client:
-                yield AgentDesk(agent, place.name, client, clock, log)
+                yield AgentDesk(agent, place.name, client, clock, log, told=told)
         except* MCPError as lost:
             raise DemoFailed(f"{agent}'s server is lost: {_first(lost)}\n{_tail(log)}") from lost
 

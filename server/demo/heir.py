@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from .backtest import Backtest, live_through
+from .broker import Broker
 from .carry import Kept, write_down
 from .checks import check_run
+from .course import Course
 from .desk import AgentDesk, DemoClock, DemoFailed, open_desk
 from .market import PriceHistory
 from .place import HARNESS, RESEARCHER, TRADER, DemoPlace
@@ -44,7 +46,7 @@ async def inherit(
         calls = desk.calls
     tell(screen, _kept_lines(kept))
     say(screen, f"config  {heir.config}\nrun     {heir.run}\n")
-    calls += await live_through(heir, prices, days, clock, screen)
+    calls += await live_through(heir, prices, days, clock, screen, Broker(), Course())
     topic = taught.explanation.topic
     async with open_desk(heir, TRADER, clock) as trader, open_desk(heir, HARNESS, clock) as harness:
         await _ask_before(trader, str(prices.days[days[-1]]), kept[0], topic, screen)

@@ -11,17 +11,23 @@ from dataclasses import dataclass
 from datetime import date
 
 from .book import Outcome, Position
-from .strategy import Reply
+from .strategy import Reply, dated
 
 SORE_DAYS = 120  # calendar days for which a loss keeps the same trade from being made again
 
-_EXPERIENCE = re.compile(r"(Won|Lost) (\d+\.\d\d)% on a (long|short) (\w+) in (\S+), (\w+) volatility\.")
+_EXPERIENCE = re.compile(
+    r"(Won|Lost) (\d+\.\d\d)% on a (long|short) (\w+) in (\S+), (\w+) volatility\."
+    r"(?: In at \S+ on \S+, out at \S+ on (\d{4}-\d{2}-\d{2}))?"
+)
 _PATTERN = re.compile(r"Pattern: (long|short) (\w+)s in (\w+) volatility lost ")
 
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """One finished trade as its lesson tells it; `return_pct` is in percent of the entry's cost."""
+    """One finished trade as its lesson tells it; `return_pct` is in percent of the entry's cost.
+
+    `day` is the trading day on which it ended.
+    """
 
     memory_id: str
     lost: bool
@@ -30,6 +36,7 @@ class Experience:
     setup: str
     symbol: str
     band: str
+    day: date
 
     @property
     def conditions(self) -> tuple[str, str, str]:
@@ -58,7 +65,24 @@ def read_experience(lesson: Reply) -> Experience | None:
         return None
     lost = found[1] == "Lost"
     change = float(found[2]) * (-1 if lost else 1)
-    return Experience(lesson["id"], lost, change, found[3], found[4], found[5], found[6])
+    day = date.fromisoformat(found[7] or dated(lesson))
+    return Experience(lesson["id"], lost, change, found[3], found[4], found[5], found[6], day)
+
+
+def told_on(lesson: Reply) -> str:
+    """The trading day (YYYY-MM-DD) that a lesson is of: a trade's last one, else the day it was written."""
+    experience = read_experience(lesson)
+    return dated(lesson) if experience is None else str(experience.day)
+
+
+def foretells_loss(lesson: Reply, conditions: tuple[str, str, str]) -> bool | None:
+    """What a lesson that stands says of the next trade under these conditions: a loss, a win, or nothing (None)."""
+    if lesson["status"] == "retired":
+        return None
+    if speaks_against(lesson, conditions):
+        return True
+    experience = read_experience(lesson)
+    return experience.lost if experience is not None and experience.conditions == conditions else None
 
 
 def pattern_text(conditions: tuple[str, str, str], trades: Sequence[Experience]) -> str:

@@ -10,7 +10,7 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from importlib.resources import files
 from itertools import pairwise
@@ -34,10 +34,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class MarketView:
-    """What is known after the close of `day`: each symbol's bars up to that day, oldest first."""
+    """What is known after the close of `day`: each symbol's bars up to that day, oldest first.
+
+    `began` says where the day's work starts on the clock that memory goes by: the day itself in a simulation, a
+    moment ago when real days pass in seconds.
+    """
 
     day: date
     bars: Mapping[str, Sequence[Bar]]
+    began: datetime
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -50,10 +55,9 @@ class MarketView:
 
     def yesterday(self) -> MarketView:
         """The view one trading day earlier; the first day has none and raises IndexError."""
-        some = self.bars[self.symbols[0]]
-        return MarketView(
-            some[-2].day, MappingProxyType({name: bars[:-1] for name, bars in self.bars.items()})
-        )
+        day = self.bars[self.symbols[0]][-2].day
+        bars = MappingProxyType({name: bars[:-1] for name, bars in self.bars.items()})
+        return MarketView(day, bars, midnight(day))
 
     def days_since(self, symbol: str, day: date) -> int:
         """How many trading days ago `day` was, 0 on the day itself."""
@@ -77,10 +81,8 @@ class PriceHistory:
 
     def view(self, index: int) -> MarketView:
         """What is known after the close of the trading day `index` (0 is the first)."""
-        return MarketView(
-            self.days[index],
-            MappingProxyType({name: series[: index + 1] for name, series in self._bars.items()}),
-        )
+        bars = MappingProxyType({name: series[: index + 1] for name, series in self._bars.items()})
+        return MarketView(self.days[index], bars, midnight(self.days[index]))
 
 
 def load_prices() -> PriceHistory:
@@ -99,6 +101,11 @@ def load_prices() -> PriceHistory:
             )
         )
     return PriceHistory(bars)
+
+
+def midnight(day: date) -> datetime:
+    """The start of a day, UTC."""
+    return datetime.combine(day, time(tzinfo=UTC))
 
 
 def to_cents(value: Decimal) -> Decimal:

@@ -1,4 +1,7 @@
-"""Where a demo lives: its own root, two runs and the live ledger beside them, and a config for each desk."""
+"""Where a demo lives: its own root, two runs and the live ledger beside them, and a config for each desk.
+
+The demo on the wall clock has a strategy of its own, so that its live ledger begins empty.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from store.errors import ConfigError
 STRATEGY = "demo"
 RESEARCHER, TRADER, HARNESS = "researcher", "trader", "harness"
 AGENTS = {
-    "run": (RESEARCHER, TRADER),
+    "run": (RESEARCHER, TRADER, HARNESS),
     "live": (RESEARCHER,),
     "heir": (RESEARCHER, TRADER, HARNESS),
+    "alone": (RESEARCHER, TRADER, HARNESS),
 }
+PREFIX = {"run": "demo", "alone": "live-demo"}
 _RUNS_A_DAY = 10_000
 
 
@@ -27,17 +32,23 @@ _RUNS_A_DAY = 10_000
 class DemoPlace:
     """One desk of a demo: the absolute root, the name of its config, and the ledger it works on.
 
-    That is a run of the desk's name ("run"; "heir" for one that inherits live) or the strategy's live ledger.
+    That is a run of the desk's name ("run"; "heir" for one that inherits live) or a live ledger: the demo's ("live"),
+    or that of a strategy of the desk's name ("alone").
     """
 
     root: Path
     name: str
-    ledger: Literal["run", "live", "heir"] = "run"
+    ledger: Literal["run", "live", "heir", "alone"] = "run"
 
     @property
     def run(self) -> str | None:
-        """The run, None on the live ledger."""
-        return None if self.ledger == "live" else self.name
+        """The run, None on a live ledger."""
+        return self.name if self.ledger in {"run", "heir"} else None
+
+    @property
+    def strategy(self) -> str:
+        """The strategy whose ledger it is."""
+        return self.name if self.ledger == "alone" else STRATEGY
 
     @property
     def config(self) -> Path:
@@ -62,8 +73,8 @@ def default_root() -> Path:
     return platformdirs.user_data_path("deskbook-demo", appauthor=False)
 
 
-def claim_place(root: Path) -> DemoPlace:
-    """Take the day's next free run in `root` by creating its configs, so that two demos at once take two.
+def claim_place(root: Path, ledger: Literal["run", "alone"] = "run") -> DemoPlace:
+    """Take the day's next free name in `root` by creating its configs, so that two demos at once take two.
 
     Raises ConfigError when the folder cannot be written.
     """
@@ -72,9 +83,9 @@ def claim_place(root: Path) -> DemoPlace:
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(1, _RUNS_A_DAY):
-            place = DemoPlace(root, f"demo-{today}-{number}")
+            place = DemoPlace(root, f"{PREFIX[ledger]}-{today}-{number}", ledger)
             if _create(place.config, config_text(place)):
-                for other in (place.live(), place.heir()):
+                for other in (place.live(), place.heir()) if ledger == "run" else ():
                     _create(other.config, config_text(other))
                 return place
     except OSError as error:
@@ -100,7 +111,7 @@ def config_text(place: DemoPlace) -> str:
             "# Written by `deskbook demo`.",
             "[store]",
             f"root = {_quoted(str(place.root))}",
-            f"strategy = {_quoted(STRATEGY)}",
+            f"strategy = {_quoted(place.strategy)}",
             "",
             "[clock]",
             *(['mode = "live"'] if place.run is None else run),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from .lessons import Experience, pattern_text, read_experience, speaks_against
+from .lessons import Experience, foretells_loss, pattern_text, read_experience, told_on
 from .market import MarketView, average, drawdown, total_return, volatility
-from .strategy import CHANNEL_DAYS, TREND_DAYS, Reply, Turn, as_json, ask, dated, find_setup, first_sentence
+from .strategy import CHANNEL_DAYS, TREND_DAYS, Reply, Turn, as_json, ask, find_setup, first_sentence
 
 DRAWDOWN_DAYS = 60
 VOLATILITY_RAISED, VOLATILITY_CLEARED = 0.50, 0.35
@@ -23,7 +23,7 @@ MONTH_TAG, PATTERN_TAG = "month-review", "pattern"
 def researcher_turn(view: MarketView) -> Turn:
     """One evening's work after the close of `view.day`."""
     yield from _watch_risk(view)
-    yield from _settle_proposals(view)
+    yield from _settle_proposals()
     yield from _propose(view)
     if view.day.month != view.yesterday().day.month:
         yield from _sum_up_month(view)
@@ -69,20 +69,17 @@ def _keep_warning(
         yield from ask("resolve_memory", memory_id=note["id"], status="resolved", note=closing)
 
 
-def _settle_proposals(view: MarketView) -> Turn:
+def _settle_proposals() -> Turn:
     """A proposal stands for one evening; the next one withdraws it and notes what the trader made of it."""
     standing = yield from ask("search_memory", query="", kind="proposal", status="proposed", limit=50)
     for proposal in standing["hits"]:
-        day = dated(proposal)
-        if day >= view.day.isoformat():
-            continue
         answer = yield from ask(
             "search_memory",
             query="",
             kind="decision",
             symbol=proposal["symbol"],
             agent="trader",
-            since=f"{day}T00:00:00Z",
+            since=proposal["effective_at"],
             limit=1,
         )
         said = first_sentence(answer["hits"][0]["text"]) if answer["hits"] else "nothing"
@@ -103,7 +100,7 @@ def _propose(view: MarketView) -> Turn:
             limit=5,
         )
         verb = "Buy" if setup.direction == "long" else "Sell short"
-        lessons = [f"{dated(hit)}: {first_sentence(hit['text'])}" for hit in known["hits"]]
+        lessons = [f"{told_on(hit)}: {first_sentence(hit['text'])}" for hit in known["hits"]]
         history = f"Lessons so far: {'; '.join(lessons)}." if lessons else "No lesson on it so far."
         what = f"{verb} {symbol} at the next open: {setup.name} in {setup.band} volatility."
         yield from ask(
@@ -142,9 +139,7 @@ def _sum_up_month(view: MarketView) -> Turn:
 
 def _draw_patterns() -> Turn:
     """Count the trader's lessons by conditions; where most were losses, keep one lesson that says so."""
-    own = yield from ask(
-        "search_memory", query="", kind="lesson", agent="researcher", status="proposed", limit=50
-    )
+    own = yield from ask("search_memory", query="", kind="lesson", agent="researcher", limit=50)
     seen = yield from ask("search_memory", query="", kind="lesson", agent="trader", limit=50)
     groups: defaultdict[tuple[str, str, str], list[Experience]] = defaultdict(list)
     for hit in seen["hits"]:
@@ -153,7 +148,7 @@ def _draw_patterns() -> Turn:
             groups[experience.conditions].append(experience)
     for conditions, trades in sorted(groups.items()):
         if _mostly_lost(trades):
-            standing = [hit for hit in own["hits"] if speaks_against(hit, conditions)]
+            standing = [hit for hit in own["hits"] if foretells_loss(hit, conditions)]
             yield from _keep_pattern(conditions, trades, standing)
 
 
@@ -166,7 +161,8 @@ def _keep_pattern(
     conditions: tuple[str, str, str], trades: Sequence[Experience], standing: Sequence[Reply]
 ) -> Turn:
     text = pattern_text(conditions, trades)
-    if any(hit["text"] == text for hit in standing):
+    # What outcomes have judged stays as it is: newer numbers would throw its tally away.
+    if any(hit["text"] == text or hit["status"] != "proposed" for hit in standing):
         return
     evidence = {
         "trades": len(trades),

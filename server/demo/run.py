@@ -27,7 +27,7 @@ class DemoReport:
 
     `config` and `run` are the backtest's, `live` and `heir` name the configs of the live desk and of the second
     run, which is called like its config. `seconds` is wall-clock time, `calls` counts tool calls of all agents,
-    `thesis_id` names the trade that was explained from memory.
+    `thesis_id` names the trade that was explained from memory, `action_id` its first order.
     """
 
     root: Path
@@ -41,35 +41,34 @@ class DemoReport:
     calls: int
     seconds: float
     thesis_id: str
+    action_id: str
 
 
 def run_demo(
-    root: Path | None = None, days: int = DEFAULT_DAYS, console: Console | None = None
+    root: Path | None = None, days: int = DEFAULT_DAYS, console: Console | None = None, skipped: int = 0
 ) -> DemoReport:
     """Run the demo in new runs under `root` (default: `place.default_root()`) and return what it did.
 
-    Raises ConfigError for a wrong root or number of days, and DemoFailed when a call, the explanation, `leaks` or
-    `verify` failed. The ledgers stay behind in any case.
+    `skipped` trading days are left out before the first. Raises ConfigError for a wrong root or number of days, and
+    DemoFailed when a call, the explanation, `leaks` or `verify` failed. The ledgers stay behind in any case.
     """
     screen, prices, started = console or Console(), load_prices(), time.monotonic()
-    longest = len(prices.days) - WARM_UP_DAYS
-    if not 1 <= days <= longest:
-        raise ConfigError(f"The demo has prices for 1 to {longest} days, not {days}.", field="days")
+    span = span_of(prices, days, skipped)
     place = claim_place(root or default_root())
     symbols = ", ".join(sorted(prices.bars))
     tell(screen, ["Act one: a backtest"])
     for line in (
         f"Two rule-based agents, {RESEARCHER} and {TRADER}, trade {symbols} on",
-        "real daily prices under a simulated clock. Each has a Deskbook server of its own, over stdio,",
-        "and one ledger between them. Neither keeps anything from one evening to the next but memory.",
+        "real daily prices under a simulated clock, with a simulated broker that a harness watches. Each",
+        "of the three has a Deskbook server of its own, over stdio, and one ledger between them. None",
+        "keeps anything from one evening to the next but memory.",
         f"store   {place.root}\nconfig  {place.config}\nrun     {place.run}\n",
     ):
         say(screen, line)
-    span = range(WARM_UP_DAYS, WARM_UP_DAYS + days)
     try:
         first, second = anyio.run(_both_acts, place, prices, span, screen)
     except BaseExceptionGroup as group:
-        raise _only_failure(group) from group
+        raise only_failure(group) from group
     seconds = time.monotonic() - started
     say(screen, f"\nDone in {seconds:.1f} s. The store stays in {place.root}; look into it with:", "bold")
     for line in explore_lines(place, first.explanation, second.retrieval_id):
@@ -86,6 +85,7 @@ def run_demo(
         calls=first.calls + second.calls,
         seconds=seconds,
         thesis_id=first.explanation.thesis_id,
+        action_id=first.explanation.action_id,
     )
 
 
@@ -96,7 +96,16 @@ async def _both_acts(
     return first, await inherit(place, first, prices, days[-REPLAYED_DAYS:], screen)
 
 
-def _only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def span_of(prices: PriceHistory, days: int, skipped: int = 0) -> range:
+    """The indices of so many trading days, `skipped` ones left out; ConfigError when prices do not reach."""
+    first = WARM_UP_DAYS + skipped
+    longest = len(prices.days) - first
+    if not 1 <= days <= longest:
+        raise ConfigError(f"The demo has prices for 1 to {longest} days, not {days}.", field="days")
+    return range(first, first + days)
+
+
+def only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The demo's own error out of the task groups it passed through, else the group itself."""
     inner: BaseException = group
     while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,9 @@ from .place import DemoPlace
 from .strategy import Reply
 
 MIN_WIDTH = 60
-LINE_SHOWN = 160
+LINE_SHOWN, INTENT_SHOWN = 160, 400
+_HOLDING = ": Hold "
+_FOLDED = ("was shown", "searched for", "observed", "thesis.updated")
 
 
 class Steps(Protocol):
@@ -78,28 +80,26 @@ def showing_days(console: Console, days: int) -> Generator[Steps]:
 
 def explore_lines(place: DemoPlace, explained: Explanation, both: str) -> list[str]:
     """Commands, ready to paste, that look into the ledgers which a demo left; `both` is the last search's id."""
-    live, heir = place.live(), place.heir()
-    looks: tuple[tuple[DemoPlace, tuple[tuple[str, ...], ...]], ...] = (
-        (
-            place,
-            (
-                ("status",),
-                ("log", "--symbol", explained.symbol),
-                ("log", "--kind", "decision", "--limit", "20"),
-                ("show", explained.thesis_id),
-                ("show", explained.retrieval_id),
-                ("leaks", place.name),
-                ("verify",),
-            ),
-        ),
-        (live, (("log",),)),
-        (heir, (("run", "show", heir.name), ("show", both), ("leaks", heir.name), ("verify",))),
-    )
+    heir = place.heir()
     return [
-        shlex.join([*_command(), *look, "--config", str(desk.config)])
-        for desk, some in looks
-        for look in some
+        *look_lines(
+            place,
+            ("status",),
+            ("log", "--symbol", explained.symbol),
+            ("log", "--event", "warning"),
+            ("explain", explained.action_id),
+            ("show", explained.retrieval_id),
+            ("leaks", place.name),
+            ("verify",),
+        ),
+        *look_lines(place.live(), ("log",)),
+        *look_lines(heir, ("run", "show", heir.name), ("show", both), ("leaks", heir.name), ("verify",)),
     ]
+
+
+def look_lines(place: DemoPlace, *looks: Sequence[str]) -> list[str]:
+    """Deskbook commands on one desk's ledger, ready to paste."""
+    return [shlex.join([*_command(), *look, "--config", str(place.config)]) for look in looks]
 
 
 def _command() -> list[str]:
@@ -113,20 +113,45 @@ def _command() -> list[str]:
 def state_lines(state: Reply) -> list[str]:
     """The compact state, as far as a person wants it at the end of a demo."""
     theses, lessons = state["open_theses"], state["validated_lessons"]
+    held = [f"{row['quantity']} {row['symbol']}" for row in state["current_position_rationales"]]
+    waiting = [f"{order['client_order_id']} {order['status']}" for order in state["unreconciled_orders"]]
     return [
         f"  As of {state['as_of']}; strategy {state['strategy']}, run {state['run']}, agent {state['agent']}.",
-        f"  Held symbols: {', '.join(state['held_symbols']) or state['positions_reason']}.",
+        f"  Held: {', '.join(held) or state.get('positions_reason', 'nothing')}.",
+        f"  Unreconciled orders: {', '.join(waiting) or 'none'}.",
+        *(f"  Warning: {_start(warning['message'])}" for warning in state["warnings"]),
         f"  Open theses: {len(theses)}",
         *(f"    {thesis['id']} {_start(thesis['text'])}" for thesis in theses),
-        f"  Validated lessons: {len(lessons)} (what an agent learns stays proposed until it is confirmed)",
+        f"  Validated lessons: {len(lessons)} (only outcomes that a harness observed make a lesson validated)",
         *(f"    {lesson['id']} {_start(lesson['text'])}" for lesson in lessons),
         "  Its own last entries:",
         *(f"    {_start(line)}" for line in state["recent"]),
     ]
 
 
-def _start(text: str) -> str:
-    return textwrap.shorten(text, LINE_SHOWN, placeholder=" ...")
+def fold_story(lines: Sequence[str]) -> list[str]:
+    """What `deskbook explain` says, cut for a screen: its first evening whole, of later ones only what was done.
+
+    A line that stands for steps left out says how many.
+    """
+    head, *steps = lines
+    told, hidden, answered = [f"  {head}"], 0, False
+    for step in steps:
+        what = step.strip().split("  ", 3)[-1]
+        if answered and (what.startswith(_FOLDED) or _HOLDING in what):
+            hidden += 1
+            continue
+        if hidden:
+            told.append(f"    ({hidden} more: shown, searched, observed, updated, held)")
+            hidden = 0
+        longest = INTENT_SHOWN if what.startswith("intended") else LINE_SHOWN
+        told.append(f"  {_start(step.strip(), longest)}")
+        answered = answered or what.startswith("outcome")
+    return told
+
+
+def _start(text: str, longest: int = LINE_SHOWN) -> str:
+    return textwrap.shorten(text, longest, placeholder=" ...")
 
 
 def _monthly(console: Console, days: int) -> Steps:

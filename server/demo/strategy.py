@@ -7,8 +7,9 @@ a real server, and against plain dictionaries in a test.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from .book import Direction
@@ -39,14 +40,19 @@ def ask(tool: str, **arguments: Any) -> Asking:
     return (yield ToolCall(tool, arguments))
 
 
-def as_json(value: Mapping[str, Any]) -> str:
-    """Write evidence as JSON text; decimals and days become strings."""
+def as_json(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    """Write evidence or rows as JSON text; decimals and days become strings."""
     return json.dumps(value, default=str)
 
 
 def dated(hit: Reply) -> str:
     """The day (YYYY-MM-DD) on which a found memory took effect."""
     return str(hit["effective_at"])[:10]
+
+
+def this_evening(view: MarketView, memory: Reply) -> bool:
+    """Whether a memory took effect since the work on the view's day began."""
+    return datetime.fromisoformat(memory["effective_at"]) >= view.began
 
 
 def first_sentence(text: str) -> str:

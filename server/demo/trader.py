@@ -1,189 +1,120 @@
 """The trader: weighs proposals against the memory, opens, tends and closes theses, learns from outcomes.
 
-It keeps nothing between two evenings: its positions are the open theses, read back from memory (`book`). It
-decides after the close and is filled at the next open.
+It keeps nothing between two evenings: its positions are the open theses, read back from memory (`book`), and what
+became of its orders is what a harness observed. It decides after the close and is filled at the next open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
-from decimal import ROUND_FLOOR, Decimal
+from datetime import timedelta
 from typing import Any
 
-from .book import Order, Position, outcome, read_position
-from .lessons import SORE_DAYS, lesson_text, read_experience, speaks_against
-from .market import MarketView, to_cents, true_range
+from .alarm import sound_alarm
+from .book import Position, read_position
+from .broker import Broker
+from .closing import drop, finish, update
+from .market import MarketView
+from .orders import Purpose, Wish, journal, send, settle
+from .reasons import change_reason, entry_reason, public_reason
+from .rules import HORIZON_DAYS, Verdict, plan, reason_to_leave, trailed_stop, weigh
 from .strategy import (
-    CHANNEL_DAYS,
     Reply,
     Setup,
     ToolCall,
     Turn,
     as_json,
     ask,
-    dated,
     find_setup,
     first_sentence,
+    this_evening,
 )
 
-RISK_DOLLARS = Decimal(1000)
-LARGEST_TRADE_DOLLARS = Decimal(30000)
-STOP_RANGES, TARGET_RANGES, TRAIL_RANGES = Decimal(2), Decimal(4), Decimal("2.5")
-HORIZON_DAYS = 40
-SMALLEST_STOP_MOVE = Decimal("0.01")
 FRIDAY = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What memory makes of a setup: the share of full size (0 is a skip), why, and which memories say so."""
+class Evening:
+    """What the trader has before it: the prices, the broker, and the search for active risk notes."""
 
-    size: Decimal
-    because: tuple[str, ...]
-    cited: tuple[str, ...]
+    view: MarketView
+    broker: Broker
+    notes: Reply
+
+    def fresh_notes(self, symbol: str) -> list[Reply]:
+        """The symbol's risk notes of this evening."""
+        return [n for n in self.notes["hits"] if n["symbol"] == symbol and this_evening(self.view, n)]
 
 
-def trader_turn(view: MarketView) -> Turn:
+def trader_turn(view: MarketView, broker: Broker) -> Turn:
     """One evening's work after the close of `view.day`."""
+    yield from sound_alarm(view, broker)
     state = yield from ask("get_memory_state")
+    proposals = yield from ask(
+        "search_memory",
+        query="",
+        kind="proposal",
+        status="proposed",
+        since=view.began.isoformat(),
+        limit=50,
+    )
+    if not state["open_theses"] and not proposals["hits"]:
+        return
     notes = yield from ask("search_memory", query="", kind="risk_note", status="active", limit=50)
+    evening = Evening(view, broker, notes)
     held: set[str] = set()
     for entry in state["open_theses"]:
-        thesis = (yield from ask("get_memory", memory_id=entry["id"]))["memory"]
-        position = read_position(thesis["text"])
-        if (yield from _tend(view, thesis, position, notes)):
-            held.add(position.symbol)
-    today = f"{view.day}T00:00:00Z"
-    proposals = yield from ask(
-        "search_memory", query="", kind="proposal", status="proposed", since=today, limit=50
-    )
+        thesis = entry
+        if entry.get("text_truncated"):
+            thesis = (yield from ask("get_memory", memory_id=entry["id"]))["memory"]
+        if (yield from _tend(evening, thesis)):
+            held.add(entry["symbol"])
     for proposal in proposals["hits"]:
-        yield from _consider(view, proposal, notes, held)
+        yield from _consider(evening, proposal, held)
 
 
-def weigh(setup: Setup, day: date, notes: Iterable[Reply], lessons: Iterable[Reply]) -> Verdict:
-    """Hold a setup against active risk notes and found lessons.
-
-    Skip it when the same trade (symbol, direction, setup, volatility) was lost within 120 days; halve it for
-    an active risk note on the symbol, and once more for a pattern against its conditions.
-    """
-    conditions = (setup.direction, setup.name, setup.band)
-    size, because, cited = Decimal(1), list[str](), list[str]()
-    for lesson in lessons:
-        past, age = read_experience(lesson), _age(day, lesson)
-        same = past is not None and past.lost and (past.symbol, past.conditions) == (setup.symbol, conditions)
-        if same and age <= SORE_DAYS:
-            reason = f"the same trade was lost {age} days ago: {first_sentence(lesson['text'])}"
-            return Verdict(Decimal(0), (reason,), (lesson["id"],))
-        if speaks_against(lesson, conditions):
-            size /= 2
-            because.append(first_sentence(lesson["text"]))
-            cited.append(lesson["id"])
-    warnings = [note for note in notes if note["symbol"] == setup.symbol]
-    if warnings:
-        size /= 2
-        because += [first_sentence(note["text"]) for note in warnings]
-        cited += [note["id"] for note in warnings]
-    return Verdict(size, tuple(because), tuple(cited))
-
-
-def plan(view: MarketView, setup: Setup, size: Decimal) -> Position | None:
-    """Size a trade so that its stop, two average ranges away, costs 1,000 dollars; None below one share."""
-    bars = view.bars[setup.symbol]
-    close, swing = bars[-1].close, true_range(bars, CHANNEL_DAYS)
-    sign = 1 if setup.direction == "long" else -1
-    budget = min(RISK_DOLLARS / (STOP_RANGES * swing), LARGEST_TRADE_DOLLARS / close)
-    shares = int((budget * size).to_integral_value(ROUND_FLOOR))
-    if shares < 1:
-        return None
-    return Position(
-        symbol=setup.symbol,
-        direction=setup.direction,
-        setup=setup.name,
-        band=setup.band,
-        reason=setup.reason,
-        stop=to_cents(close - sign * STOP_RANGES * swing),
-        target=to_cents(close + sign * TARGET_RANGES * swing),
-        horizon=HORIZON_DAYS,
-        order=Order("buy" if sign == 1 else "sell", shares),
-    )
-
-
-def reason_to_leave(view: MarketView, position: Position) -> str | None:
-    """Why the trade is over at today's close, or None: target reached, stop broken, or out of time."""
-    close, long = view.today(position.symbol).close, position.direction == "long"
-    if (close <= position.stop) if long else (close >= position.stop):
-        return f"close {close} broke the stop {position.stop}"
-    if (close >= position.target) if long else (close <= position.target):
-        return f"close {close} reached the target {position.target}"
-    entry = position.entry
-    if entry is not None and view.days_since(position.symbol, entry.day) >= position.horizon:
-        return f"{position.horizon} trading days are over at {close}"
-    return None
-
-
-def trailed_stop(view: MarketView, position: Position) -> Decimal:
-    """The stop after today's close: once the trade is ahead, two and a half ranges behind, and never back."""
-    bars = view.bars[position.symbol]
-    close, swing = bars[-1].close, true_range(bars, CHANNEL_DAYS)
-    if position.gain(close) < STOP_RANGES * swing:
-        return position.stop
-    if position.direction == "long":
-        behind, better = to_cents(close - TRAIL_RANGES * swing), max
-    else:
-        behind, better = to_cents(close + TRAIL_RANGES * swing), min
-    moved = better(position.stop, behind)
-    return moved if abs(moved - position.stop) >= SMALLEST_STOP_MOVE * close else position.stop
-
-
-def _tend(
-    view: MarketView, thesis: Reply, before: Position, notes: Reply
-) -> Generator[ToolCall, Reply, bool]:
-    """Fill yesterday's order, then review the position; False when the thesis was closed."""
-    position = before.filled(view.day, view.today(before.symbol).open) if before.order else before
-    if position.fills and not position.shares:
-        yield from _finish(view, thesis, position)
+def _tend(evening: Evening, thesis: Reply) -> Generator[ToolCall, Reply, bool]:
+    """Learn what became of the order, then review the position; False when the thesis was closed."""
+    view, before = evening.view, read_position(thesis["text"])
+    settled = yield from settle(view, before)
+    position = settled.position
+    if position.order is not None:
+        return True  # one order at a time: until it is known what became of it, nothing else is sent
+    if not position.fills:
+        yield from drop(thesis, position.remarks[-1])
         return False
-    leaving = reason_to_leave(view, position)
-    fresh = [n for n in notes["hits"] if n["symbol"] == position.symbol and dated(n) == view.day.isoformat()]
+    if not position.shares:
+        yield from finish(view, thesis, settled)
+        return False
+    leaving, fresh = reason_to_leave(view, position), evening.fresh_notes(position.symbol)
     if leaving is not None:
-        position = yield from _leave(view, thesis, position, leaving)
+        position = yield from _leave(evening, thesis, position, leaving)
     elif fresh and not position.reduced and position.shares > 1:
-        position = yield from _reduce(view, thesis, position, fresh, notes)
+        position = yield from _reduce(evening, thesis, position, fresh)
     else:
         stop = trailed_stop(view, position)
         if stop != position.stop:
             moved = f"stop moved from {position.stop} to {stop}"
             position = replace(position, stop=stop).remarked(view.day, moved)
         elif view.day.weekday() == FRIDAY:
-            yield from _hold(view, thesis, position, notes)
+            yield from _hold(evening, thesis, position)
     if position != before:
-        yield from _update(thesis, position)
+        yield from update(thesis, position)
     return True
 
 
-def _update(thesis: Reply, position: Position) -> Turn:
-    yield from ask(
-        "update_thesis",
-        thesis_id=thesis["id"],
-        text=position.text(),
-        invalidation=position.invalidation,
-        expected_version=thesis["version"],
-    )
-
-
 def _leave(
-    view: MarketView, thesis: Reply, position: Position, reason: str
+    evening: Evening, thesis: Reply, position: Position, reason: str
 ) -> Generator[ToolCall, Reply, Position]:
+    view = evening.view
     found = yield from ask(
         "search_memory",
         query=f"{position.direction} {position.setup} {position.symbol} {position.band} volatility",
         symbol=position.symbol,
         limit=10,
     )
-    yield from ask(
+    decision = yield from ask(
         "remember_decision",
         text=f"Leave {position.direction} {position.symbol} ({position.shares}) at the next open: {reason}.",
         symbol=position.symbol,
@@ -193,29 +124,64 @@ def _leave(
         thesis_id=thesis["id"],
         retrieval_id=found["retrieval_id"],
     )
-    order = Order(position.exit_side, position.shares)
-    return replace(position, order=order).remarked(view.day, f"leaving: {reason}")
+    lessons = [hit for hit in found["hits"] if hit["kind"] == "lesson"]
+    return (
+        yield from _change(
+            evening, "exit", position, position.shares, f"leaving: {reason}", lessons, decision, thesis
+        )
+    )
 
 
 def _reduce(
-    view: MarketView, thesis: Reply, position: Position, fresh: list[Reply], notes: Reply
+    evening: Evening, thesis: Reply, position: Position, fresh: list[Reply]
 ) -> Generator[ToolCall, Reply, Position]:
     half = position.shares // 2
     why = first_sentence(fresh[0]["text"])
-    yield from ask(
+    decision = yield from ask(
         "remember_decision",
         text=f"Give back {half} of {position.shares} {position.symbol} at the next open: {why}.",
         symbol=position.symbol,
         action="reduce",
-        evidence=as_json({**_standing(view, position), "cited_ids": [note["id"] for note in fresh]}),
+        evidence=as_json({**_standing(evening.view, position), "cited_ids": [note["id"] for note in fresh]}),
         tags=["reduce", position.direction, position.setup],
         thesis_id=thesis["id"],
-        retrieval_id=notes["retrieval_id"],
+        retrieval_id=evening.notes["retrieval_id"],
     )
-    return replace(position, order=Order(position.exit_side, half)).remarked(view.day, f"reducing: {why}")
+    return (yield from _change(evening, "reduce", position, half, f"reducing: {why}", (), decision, thesis))
 
 
-def _hold(view: MarketView, thesis: Reply, position: Position, notes: Reply) -> Turn:
+def _change(
+    evening: Evening,
+    purpose: Purpose,
+    position: Position,
+    shares: int,
+    remark: str,
+    lessons: Sequence[Reply],
+    decision: Reply,
+    thesis: Reply,
+) -> Generator[ToolCall, Reply, Position]:
+    """Send an order that makes a position smaller."""
+    view, why = evening.view, remark.split(": ", 1)[-1]
+    wish = Wish(
+        view=view,
+        purpose=purpose,
+        symbol=position.symbol,
+        direction=position.direction,
+        shares=shares,
+        reason=change_reason(view, position, shares, why, lessons),
+        public_reason=public_reason(position, purpose),
+        evidence=_standing(view, position),
+        thesis_id=thesis["id"],
+        decision_id=decision["id"],
+    )
+    intent = yield from journal(wish)
+    order, said = yield from send(evening.broker, wish, intent["action_id"])
+    remark = remark if order is not None else f"{remark}, but {said}"
+    return replace(position, order=order).remarked(view.day, remark)
+
+
+def _hold(evening: Evening, thesis: Reply, position: Position) -> Turn:
+    view = evening.view
     close = view.today(position.symbol).close
     yield from ask(
         "remember_decision",
@@ -228,43 +194,12 @@ def _hold(view: MarketView, thesis: Reply, position: Position, notes: Reply) -> 
         evidence=as_json(_standing(view, position)),
         tags=["weekly", position.direction, position.setup],
         thesis_id=thesis["id"],
-        retrieval_id=notes["retrieval_id"],
+        retrieval_id=evening.notes["retrieval_id"],
     )
 
 
-def _finish(view: MarketView, thesis: Reply, position: Position) -> Turn:
-    done = outcome(position.direction, position.fills)
-    yield from _update(thesis, position)
-    days = view.days_since(position.symbol, position.fills[0].day)
-    why = position.remarks[-1].split(": ", 1)[-1]
-    yield from ask(
-        "close_thesis",
-        thesis_id=thesis["id"],
-        result=done.result,
-        pnl=str(done.pnl),
-        return_pct=str(done.return_pct),
-        exit_price=str(done.exit_price),
-        note=f"Filled at the open of {view.day} after {why}.",
-    )
-    yield from ask(
-        "remember_lesson",
-        text=lesson_text(position, done, view.day, days, why),
-        symbol=position.symbol,
-        tags=[position.direction, position.setup, position.band, done.result],
-        outcome=as_json(
-            {
-                "thesis_id": thesis["id"],
-                "result": done.result,
-                "pnl": done.pnl,
-                "return_pct": done.return_pct,
-                "exit_price": done.exit_price,
-            }
-        ),
-    )
-
-
-def _consider(view: MarketView, proposal: Reply, notes: Reply, held: set[str]) -> Turn:
-    symbol, setup = proposal["symbol"], find_setup(view, proposal["symbol"])
+def _consider(evening: Evening, proposal: Reply, held: set[str]) -> Turn:
+    symbol, setup = proposal["symbol"], find_setup(evening.view, proposal["symbol"])
     wanted = f"{setup.direction} {setup.name} {setup.band} volatility lost" if setup else "lost"
     query = f"{wanted} {symbol}"
     lessons = yield from ask("search_memory", query=query, kind="lesson", limit=20)
@@ -272,36 +207,69 @@ def _consider(view: MarketView, proposal: Reply, notes: Reply, held: set[str]) -
     evidence: dict[str, Any] = {
         "proposal_id": proposal["id"],
         "searched": {"query": query, "kind": "lesson", "found": [hit["id"] for hit in lessons["hits"]]},
-        "risk_notes_retrieval_id": notes["retrieval_id"],
+        "risk_notes_retrieval_id": evening.notes["retrieval_id"],
     }
     if symbol in held or setup is None:
         because = "a thesis on it is open already" if symbol in held else "the chart does not show it"
         yield from _decide(symbol, "skip", f"Skip {symbol}: {because}.", evidence, links)
         return
-    verdict = weigh(setup, view.day, notes["hits"], lessons["hits"])
-    position = plan(view, setup, verdict.size)
-    because = "; ".join(verdict.because)
+    verdict = weigh(setup, evening.view.day, evening.notes["hits"], lessons["hits"])
+    planned = plan(evening.view, setup, verdict.size)
     evidence |= {**setup.evidence, "cited_ids": verdict.cited}
-    if position is None or position.order is None:
-        because = because or "not one share fits the risk"
+    if planned is None:
+        because = "; ".join(verdict.because) or "not one share fits the risk"
         yield from _decide(symbol, "skip", f"Skip {symbol}: {because}.", evidence, links)
         return
-    opened = yield from _open(view, position)
     held.add(symbol)
+    yield from _enter(evening, setup, *planned, verdict, lessons, evidence)
+
+
+def _enter(
+    evening: Evening,
+    setup: Setup,
+    position: Position,
+    shares: int,
+    verdict: Verdict,
+    lessons: Reply,
+    evidence: dict[str, Any],
+) -> Turn:
+    """Open the thesis, decide, and send the order; without an order the thesis is closed again."""
+    view, because = evening.view, "; ".join(verdict.because)
+    opened = yield from _open(view, position)
     verb = "Buy" if position.direction == "long" else "Sell short"
     memory = f"Smaller because of memory: {because}." if because else "Nothing in memory speaks against it."
-    yield from _decide(
-        symbol,
+    decision = yield from _decide(
+        setup.symbol,
         position.entry_side,
-        f"{verb} {position.order.shares} {symbol} at the next open: {setup.name} in {setup.band} volatility. "
+        f"{verb} {shares} {setup.symbol} at the next open: {setup.name} in {setup.band} volatility. "
         f"{setup.reason} {memory}",
-        evidence | {"shares": position.order.shares, "stop": position.stop, "target": position.target},
-        links | {"thesis_id": opened["id"]},
+        evidence | {"shares": shares, "stop": position.stop, "target": position.target},
+        {"retrieval_id": lessons["retrieval_id"], "thesis_id": opened["id"]},
     )
+    # Read back what stands: the journal wants the thesis seen before the order, not only written.
+    thesis = (yield from ask("get_memory", memory_id=opened["id"]))["memory"]
+    wish = Wish(
+        view=view,
+        purpose="entry",
+        symbol=setup.symbol,
+        direction=position.direction,
+        shares=shares,
+        reason=entry_reason(view, setup, position, shares, verdict, lessons["hits"]),
+        public_reason=public_reason(position, "entry"),
+        evidence={**setup.evidence, "cited_ids": verdict.cited},
+        thesis_id=opened["id"],
+        decision_id=decision["id"],
+    )
+    intent = yield from journal(wish)
+    order, said = yield from send(evening.broker, wish, intent["action_id"])
+    if order is None:
+        yield from drop(thesis, said)
+    else:
+        yield from update(thesis, replace(position, order=order))
 
 
 def _open(view: MarketView, position: Position) -> Generator[ToolCall, Reply, Reply]:
-    review = view.day + timedelta(days=HORIZON_DAYS * 7 // 5)
+    review = view.began + timedelta(days=HORIZON_DAYS * 7 // 5)
     return (
         yield from ask(
             "open_thesis",
@@ -311,21 +279,25 @@ def _open(view: MarketView, position: Position) -> Generator[ToolCall, Reply, Re
             horizon=f"{HORIZON_DAYS} trading days",
             target=str(position.target),
             invalidation=position.invalidation,
-            review_by=f"{review}T21:00:00Z",
+            review_by=review.isoformat(),
             tags=[position.setup, position.band],
         )
     )
 
 
-def _decide(symbol: str, action: str, text: str, evidence: dict[str, Any], links: dict[str, str]) -> Turn:
-    yield from ask(
-        "remember_decision",
-        text=text,
-        symbol=symbol,
-        action=action,
-        evidence=as_json(evidence),
-        tags=["entry"],
-        **links,
+def _decide(
+    symbol: str, action: str, text: str, evidence: dict[str, Any], links: dict[str, str]
+) -> Generator[ToolCall, Reply, Reply]:
+    return (
+        yield from ask(
+            "remember_decision",
+            text=text,
+            symbol=symbol,
+            action=action,
+            evidence=as_json(evidence),
+            tags=["entry"],
+            **links,
+        )
     )
 
 
@@ -340,7 +312,3 @@ def _standing(view: MarketView, position: Position) -> dict[str, Any]:
         "gain_per_share": position.gain(close),
         "days_held": view.days_since(position.symbol, position.fills[0].day) if position.fills else 0,
     }
-
-
-def _age(day: date, memory: Reply) -> int:
-    return (day - date.fromisoformat(dated(memory))).days

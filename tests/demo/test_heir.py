@@ -40,10 +40,10 @@ def sources(search: Entry) -> list[str | None]:
     return [selected.get("source") for selected in content(search)["selected"]]
 
 
-def test_the_live_desk_writes_lessons_a_risk_note_and_a_memory_of_the_backtest(lived: Lived) -> None:
+def test_the_live_desk_writes_lessons_and_a_memory_of_a_backtest_that_lost_in_no_symbol(lived: Lived) -> None:
     written = {entry.subject_id: entry for entry in lived.live if entry.kind is not None}
     kinds = [entry.kind for entry in written.values()]
-    assert {"lesson", "risk_note", "memory"} == set(kinds)
+    assert {"lesson", "memory"} == set(kinds)
     assert {(entry.agent, entry.run_id) for entry in written.values()} == {("researcher", None)}
     taught = {memory["text"]: memory["id"] for memory in lived.memories["lesson"]}
     for entry in written.values():
