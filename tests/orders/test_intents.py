@@ -13,7 +13,6 @@ from store.commands import Decide, IntendOrder, RecordOutcome
 from store.errors import Conflict, IdempotencyConflict, Inherited, InvalidInput, NotFound
 from store.limits import ORDER_BYTES, REASON_BYTES
 
-
 LEG = {"symbol": "A", "side": "buy", "quantity": "1"}
 
 
