@@ -69,7 +69,7 @@ def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
             # A showing tells why something was done only where it came before a deed.
             if entry.event_type not in _SHOWINGS:
                 found[entry.event_id] = entry
-    for entry in _judged_by(view, found):
+    for entry in (*_submitted(view, related), *_judged_by(view, found)):
         found[entry.event_id] = entry
     for entry in list(found.values()):
         for before in _seen_before(view, entry):
@@ -110,6 +110,22 @@ def _related(view: View, subject: Version) -> set[str]:
         elif version is not None and version.kind == DECISION and subject.kind == THESIS:
             found |= set(own.acting_on(name, view.cut))
     return found
+
+
+def _submitted(view: View, related: set[str]) -> list[Entry]:
+    """The orders that the story's submits opened, which are named by the caller's or the broker's id."""
+    named: set[str] = set()
+    for name in related:
+        version = view.version(name)
+        if version is not None and version.kind == ORDER_ACTION:
+            order = version.details.get("order", {})
+            named |= {str(version.details.get("client_order_id", "")), str(order.get("broker_order_id", ""))}
+    return [
+        entry
+        for name in named
+        for entry in view.history(name)
+        if entry.event_type == "order.submitted" and json.loads(entry.content)["action_id"] in related
+    ]
 
 
 def _judged_by(view: View, found: dict[str, Entry]) -> list[Entry]:
@@ -191,6 +207,8 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
         terms = [content.get(name) for name in ("side", "quantity", "order_type", "limit_price")]
         named = " ".join(str(term) for term in terms if term is not None)
         return f"intended to {content['operation']}{symbol} {named}: {' '.join(content['text'].split())}"
+    if entry.event_type == "order.submitted":
+        return f"the broker has the order{symbol} {entry.subject_id}"
     if entry.event_type == "order.outcome":
         told = [
             f"{name} {content[name]}"

@@ -40,6 +40,11 @@ class _Said:
     event: OrderOutcome
 
     @property
+    def is_fill(self) -> bool:
+        """Whether it tells of the order and not of the action."""
+        return self.event.certainty in ORDER_STATUSES
+
+    @property
     def told(self) -> dict[str, Any]:
         return self.event.model_dump(exclude_none=True, include=set(_TOLD))
 
@@ -57,7 +62,7 @@ def _(command: RecordOutcome, transaction: Transaction, caller: Caller, view: Vi
     subject = _opening(action, view) if of_order else action
     refuse_inherited(subject, field="action_id")
     outcomes = _outcomes(transaction, subject, view)
-    same = [said for said in outcomes if (said.event.certainty in ORDER_STATUSES) == of_order]
+    same = _fills(outcomes) if of_order else [said for said in outcomes if not said.is_fill]
     last = same[-1] if same else None
     if last is not None and _repeats(last, certainty, told, caller):
         return Plan(standing=last.entry)
@@ -79,9 +84,7 @@ def _answer(
     if _corrects(answers, caller):
         seen = [said.event.certainty for said in answers if said.event.standing == "observed"]
         current = seen[-1] if seen else first_status(ORDER_ACTION)
-        if any(
-            said.event.certainty in ORDER_STATUSES and said.event.standing == "observed" for said in outcomes
-        ):
+        if any(said.is_fill and said.event.standing == "observed" for said in outcomes):
             current = "acknowledged"  # an observed fill says that the broker has the order
     check_step(ORDER_ACTION, current, certainty, field="certainty")
     is_order = certainty == "acknowledged" and action.details["operation"] == SUBMIT
@@ -176,6 +179,17 @@ def _outcomes(transaction: Transaction, subject: Version, view: View) -> list[_S
         for entry in transaction.history(subject.memory_id, view.cut)
         if entry.event_type == "order.outcome"
     ]
+
+
+def _fills(outcomes: list[_Said]) -> list[_Said]:
+    """What was said of the order that stands; an answer other than acknowledged ended the one before."""
+    found: list[_Said] = []
+    for said in outcomes:
+        if said.is_fill:
+            found.append(said)
+        elif said.event.certainty != "acknowledged":
+            found.clear()
+    return found
 
 
 def _repeats(last: _Said, certainty: str, told: dict[str, Any], caller: Caller) -> bool:
