@@ -10,7 +10,6 @@ import json
 import shutil
 import tempfile
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,15 @@ import apsw
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from store import Book, Caller
 from store.audit import verify
@@ -30,12 +37,14 @@ from store.commands import (
     ReportPositions,
     UpdateThesis,
 )
-from store.errors import AlreadyClosed, Conflict, DeskbookError, IllegalTransition, InvalidInput
+from store.errors import AlreadyClosed, Conflict, DeskbookError
 from store.paths import ledger_path
 from store.rows import EntryFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conftest import OrderModel
 
     from store import Written
 
@@ -52,20 +61,8 @@ PROJECTIONS = (
     "warnings",
     "clock",
 )
-ANSWERS = {
-    "intent": {"acknowledged", "rejected", "unknown", "not_sent"},
-    "unknown": {"acknowledged", "rejected", "not_sent"},
-    "acknowledged": set(),
-    "rejected": set(),
-    "not_sent": set(),
-}
-FILLS: dict[str | None, set[str]] = {
-    None: set(),
-    "open": {"partially_filled", "filled", "cancelled"},
-    "partially_filled": {"partially_filled", "filled", "cancelled"},
-    "filled": set(),
-    "cancelled": set(),
-}
+ANSWERS = ("acknowledged", "not_sent", "rejected", "unknown")
+FILLS = ("cancelled", "filled", "partially_filled")
 TRADERS = ("ann", "bob")
 HARNESS = "broker-link"
 
@@ -73,69 +70,27 @@ agents = st.sampled_from(TRADERS)
 writers = st.sampled_from((*TRADERS, HARNESS))
 symbols = st.sampled_from(SYMBOLS)
 quantities = st.sampled_from(("1", "2", "5"))
-fills = st.tuples(
-    writers, st.sampled_from(sorted(FILLS["open"])), st.sampled_from((None, "1", "2", "5", "9"))
-)
-answers = st.tuples(writers, st.sampled_from(sorted(ANSWERS.keys() - {"intent"})), st.none())
+fills = st.tuples(writers, st.sampled_from(FILLS), st.sampled_from((None, "1", "2", "5", "9")))
+answers = st.tuples(writers, st.sampled_from(ANSWERS), st.none())
 outcomes = st.one_of(answers, fills)
-
-
-class Track:
-    """What was said of one action's answer, or of one order's fills: all of it, and what of it was observed."""
-
-    def __init__(self, start: str | None) -> None:
-        self.start = start
-        self.said: list[tuple[str, str | None, bool]] = []
-
-    @property
-    def status(self) -> str | None:
-        return self.said[-1][0] if self.said else self.start
-
-    def base(self, observer: bool) -> str | None:
-        if not observer or not self.said or self.said[-1][2]:
-            return self.status
-        seen = [status for status, _, observed in self.said if observed]
-        return seen[-1] if seen else self.start
-
-    def filled(self, observer: bool) -> str | None:
-        """The latest fill that counts for who speaks now."""
-        if not self.said:
-            return None
-        claimed = not self.said[-1][2]
-        if observer and claimed:
-            seen = [quantity for _, quantity, observed in self.said if observed and quantity]
-            return seen[-1] if seen else None
-        standing: str | None = None
-        for at, (_, quantity, observed) in enumerate(self.said):
-            if observed and at and not self.said[at - 1][2]:
-                standing = None  # an observation drops what was only claimed
-            standing = quantity or standing
-        return standing
-
-    def repeats(self, status: str, quantity: str | None, observer: bool) -> bool:
-        return (
-            bool(self.said) and self.said[-1][:2] == (status, quantity) and (self.said[-1][2] or not observer)
-        )
 
 
 class OrderMachine(RuleBasedStateMachine):
     actions = Bundle("actions")
     theses = Bundle("theses")
 
-    def __init__(self) -> None:
+    def __init__(self, model: OrderModel) -> None:
         super().__init__()
+        self.model = model
         self.root = Path(tempfile.mkdtemp(prefix="orders"))
         self.book = Book.open(self.root, "default", durability="normal")
         self.path = ledger_path(self.root, "default", None)
         self.reader = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
-        self.model: dict[str, dict[str, Any]] = {}
-        self.orders: dict[str, Track] = {}
         self.by_client_id: dict[str, str] = {}
         self.thesis: dict[str, str] = {}
+        self.results: dict[str, str] = {}
         self.held: dict[str, str] = {}
         self.keys: dict[str, tuple[str, Any, Written]] = {}
-        self.submitted: set[str] = set()
-        self.entries = 1
 
     def teardown(self) -> None:
         before = self._rows()
@@ -163,12 +118,12 @@ class OrderMachine(RuleBasedStateMachine):
     @rule(thesis=theses, agent=agents, result=st.sampled_from(("win", "loss")))
     def close_a_thesis(self, thesis: str, agent: str, result: str) -> None:
         closed = self.thesis[thesis] == "closed"
-        same = closed and self.model[thesis]["result"] == result
+        same = closed and self.results[thesis] == result
         with self._refused(AlreadyClosed if closed and not same else None):
             self._do(agent, CloseThesis(thesis_id=thesis, result=result))
         if not closed:
             self.thesis[thesis] = "closed"
-            self.model[thesis] = {"result": result}
+            self.results[thesis] = result
 
     @rule(
         target=actions,
@@ -200,14 +155,16 @@ class OrderMachine(RuleBasedStateMachine):
         )
         terms = (symbol, quantity, legs)
         first = self.by_client_id.get(own_id or "")
-        with self._refused(Conflict if first and self.model[first]["terms"] != terms else None) as refused:
+        with self._refused(
+            Conflict if first and self.model.actions[first]["terms"] != terms else None
+        ) as refused:
             written = self._do(agent, command)
         if refused:
             return None
         if first is not None:
             assert written.id == first
             assert "no new order" in written.warnings[-1]
-            risky = self.model[first]["track"].status in ("intent", "unknown")
+            risky = self.model.actions[first]["track"].status in ("intent", "unknown")
             assert written.warnings[-1].startswith("duplicate_order_risk") == risky
             return first
         touches = {symbol, "TSLA"} if legs else {symbol}
@@ -228,7 +185,7 @@ class OrderMachine(RuleBasedStateMachine):
             agent,
             IntendOrder(operation=operation, reason=REASON, previous_action_id=action, quantity=quantity),
         )
-        followed = self.model[action]
+        followed = self.model.actions[action]
         submit = followed["submit"] or action
         self._intended(written, operation, followed["touches"], submit, quantity, None)
         assert written.extra["decision_id"] == followed["decision"]
@@ -240,14 +197,13 @@ class OrderMachine(RuleBasedStateMachine):
         self._tell(action, "acknowledged", who, None)
         return action
 
-    @rule(action=actions, certainty=st.sampled_from(sorted(ANSWERS)), who=writers)
+    @rule(action=actions, certainty=st.sampled_from(ANSWERS), who=writers)
     def tell_an_answer(self, action: str, certainty: str, who: str) -> None:
-        if certainty != "intent":
-            self._tell(action, certainty, who, None)
+        self._tell(action, certainty, who, None)
 
     @rule(
         action=actions,
-        certainty=st.sampled_from(sorted(FILLS["open"])),
+        certainty=st.sampled_from(FILLS),
         who=writers,
         filled=st.sampled_from((None, "1", "2", "5", "9")),
     )
@@ -261,12 +217,11 @@ class OrderMachine(RuleBasedStateMachine):
 
     def _tell(self, action: str, certainty: str, who: str, filled: str | None) -> None:
         command = RecordOutcome(action_id=action, certainty=certainty, filled_quantity=filled)
-        expected = self._expect(action, certainty, filled, who == HARNESS)
+        expected = self.model.expect(action, certainty, filled, who == HARNESS)
         with self._refused(expected if isinstance(expected, type) else None) as refused:
             self._do(who, command)
         if not refused and expected is not None:
-            expected.said.append((certainty, filled, who == HARNESS))
-            self._opened(action, certainty, certainty in FILLS["open"])
+            self.model.told(action, expected, certainty, filled, who == HARNESS)
 
     @rule(
         who=st.sampled_from(("ann", HARNESS)),
@@ -301,24 +256,23 @@ class OrderMachine(RuleBasedStateMachine):
         found = {name: (kind, status, json.loads(details)) for name, kind, status, details in rows}
         for name, status in self.thesis.items():
             assert found[name][:2] == ("thesis", status)
-        for name, action in self.model.items():
-            if "track" in action:
-                kind, status, details = found[name]
-                assert (kind, status) == ("order_action", action["track"].status)
-                order = self.orders.get(name)
-                assert details.get("order", {}).get("status") == (order.status if order else None)
-                if order is not None:
-                    assert details["order"].get("filled_quantity") == order.filled(observer=False)
+        for name, action in self.model.actions.items():
+            kind, status, details = found[name]
+            assert (kind, status) == ("order_action", action["track"].status)
+            order = self.model.orders.get(name)
+            assert details.get("order", {}).get("status") == (order.status if order else None)
+            if order is not None:
+                assert details["order"].get("filled_quantity") == order.filled(observer=False)
 
     @invariant()
     def what_is_open_and_what_is_held_is_listed(self) -> None:
         caller = self._caller("ann")
-        open_now = [name for name, action in self.model.items() if self._is_open(action)]
+        open_now = self.model.open_now()
         told = self.book.unreconciled(caller, None, 50).body
         assert told["total"] == len(open_now)
         assert [row["action_id"] for row in told["orders"]] == open_now[:50]
         for symbol in (*SYMBOLS, "TSLA"):
-            on_it = [name for name in open_now if symbol in self.model[name]["touches"]]
+            on_it = [name for name in open_now if symbol in self.model.actions[name]["touches"]]
             assert self.book.unreconciled(caller, symbol, 50).body["total"] == len(on_it)
         with self.book._engine.read() as snapshot:
             holdings = snapshot.holdings(snapshot.head().sequence)
@@ -328,9 +282,11 @@ class OrderMachine(RuleBasedStateMachine):
     @invariant()
     def an_order_is_opened_once(self) -> None:
         opened = self.book.log(EntryFilter(event_type="order.submitted", limit=1_000))
-        assert sorted(json.loads(entry.content)["action_id"] for entry in opened) == sorted(self.submitted)
+        assert sorted(json.loads(entry.content)["action_id"] for entry in opened) == sorted(
+            self.model.submitted
+        )
 
-    # How the model reckons.
+    # How the book is called.
 
     def _intended(
         self,
@@ -341,76 +297,10 @@ class OrderMachine(RuleBasedStateMachine):
         quantity: str | None,
         terms: Any,
     ) -> None:
-        risky = {
-            symbol
-            for symbol in touches
-            if any(self._is_open(action) and symbol in action["touches"] for action in self.model.values())
-        }
         warned = {line.split()[1] for line in written.warnings if line.startswith("duplicate_order_risk")}
-        assert warned == risky
-        self.model[written.id] = {
-            "operation": operation,
-            "track": Track("intent"),
-            "touches": touches,
-            "submit": submit,
-            "quantity": quantity,
-            "terms": terms,
-            "decision": written.extra["decision_id"],
-        }
-
-    def _expect(self, action: str, certainty: str, filled: str | None, observer: bool) -> Any:
-        """The track that takes the outcome, the error that refuses it, or None where it says nothing new."""
-        model = self.model[action]
-        if certainty not in FILLS["open"]:
-            track = model["track"]
-            if track.repeats(certainty, None, observer):
-                return None
-            base = track.base(observer)
-            observed_fill = any(observed for _, _, observed in self.orders.get(action, Track(None)).said)
-            if observer and track.said and not track.said[-1][2] and observed_fill:
-                base = "acknowledged"
-            return track if certainty in ANSWERS[base] else IllegalTransition
-        submit = model["submit"] or action
-        order = self.orders.get(submit)
-        if order is None:
-            return IllegalTransition
-        if order.repeats(certainty, filled, observer):
-            return None
-        if certainty not in FILLS[order.base(observer)]:
-            return IllegalTransition
-        if certainty == "partially_filled" and filled is None:
-            return InvalidInput
-        before = order.filled(observer)
-        if filled and before and Decimal(filled) < Decimal(before):
-            return IllegalTransition
-        whole = self._whole(submit)
-        return InvalidInput if filled and whole and Decimal(filled) > whole else order
-
-    def _opened(self, action: str, certainty: str, is_fill: bool) -> None:
-        if is_fill or self.model[action]["operation"] != "submit":
-            return
-        if certainty == "acknowledged":
-            self.orders.setdefault(action, Track("open"))
-            self.submitted.add(action)
-        else:
-            self.orders.pop(action, None)
-
-    def _whole(self, submit: str) -> Decimal | None:
-        ordered = self.model[submit]["quantity"]
-        if ordered is None:
-            return None
-        changes = [
-            action["quantity"]
-            for action in self.model.values()
-            if action.get("submit") == submit
-            and action["quantity"]
-            and action["track"].status not in ("rejected", "not_sent")
-        ]
-        return max(map(Decimal, (ordered, *changes)))
-
-    @staticmethod
-    def _is_open(action: dict[str, Any]) -> bool:
-        return "track" in action and action["track"].status in ("intent", "unknown")
+        assert warned == self.model.open_on(touches)
+        decision = written.extra["decision_id"]
+        self.model.intended(written.id, operation, touches, submit, quantity, terms, decision)
 
     def _caller(self, agent: str) -> Caller:
         profile = "harness" if agent == HARNESS else "solo"
@@ -440,5 +330,8 @@ class OrderMachine(RuleBasedStateMachine):
         }
 
 
-OrderMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
-TestOrdersAndThesesFollowTheModel = OrderMachine.TestCase
+def test_orders_and_theses_follow_the_model(order_model: type[OrderModel]) -> None:
+    run_state_machine_as_test(
+        lambda: OrderMachine(order_model()),
+        settings=settings(max_examples=100, stateful_step_count=30, deadline=None),
+    )
