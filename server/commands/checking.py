@@ -23,6 +23,7 @@ from .place import (
     find_place,
 )
 from .screen import plain, progress_bar, say
+from .wording import counted
 
 
 def verify(
@@ -40,12 +41,12 @@ def verify(
     if as_json:
         say(json.dumps(asdict(report) | {"sound": report.sound}))
     elif report.sound:
-        say(f"sound: {report.entries} entries, chain {report.chain}")
+        say(f"sound: {counted(report.entries, 'entry', 'entries')}, chain {report.chain}")
     else:
         for finding in report.findings:
             where = "ledger" if finding.sequence is None else f"sequence {finding.sequence}"
             say(f"{where}: {plain(finding.what)}")
-        say(f"NOT SOUND: {len(report.findings)} findings in {plain(report.path)}")
+        say(f"NOT SOUND: {counted(len(report.findings), 'finding', 'findings')} in {plain(report.path)}")
     if not report.sound:
         raise typer.Exit(1)
 
@@ -64,12 +65,14 @@ def rebuild(
     """
     if (as_of is None) != (to is None):
         raise ConfigError("--as-of and --to go together.", field="--to", hint="Name both, or neither.")
-    book = find_place(config, root, strategy, run).open()
+    place = find_place(config, root, strategy, run)
     instant = as_of_instant(as_of)
+    book = place.open()
     try:
         if instant is not None and to is not None:
             entries = book.write_as_of(instant, to.absolute())
-            say(f"wrote {entries} entries as they stood at {as_of} to {plain(str(to.absolute()))}")
+            written = counted(entries, "entry", "entries")
+            say(f"wrote {written} as they stood at {as_of} to {plain(str(to.absolute()))}")
             return
         total = book.head().sequence
         with progress_bar("rebuilding") as advance:
@@ -77,4 +80,6 @@ def rebuild(
         found = book.status()
     finally:
         book.close()
-    say(f"rebuilt from {found.entries} entries: {found.memories} memories")
+    say(
+        f"rebuilt from {counted(found.entries, 'entry', 'entries')}: {counted(found.memories, 'memory', 'memories')}"
+    )

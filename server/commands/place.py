@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, tzinfo
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +14,7 @@ import typer
 
 from store import Book
 from store.clock import parse_instant
-from store.errors import NotFound
+from store.errors import InvalidInput, NotFound
 from store.paths import ledger_path
 
 from .. import __version__
@@ -29,6 +31,8 @@ AsOfOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+_A_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -37,6 +41,28 @@ class Place:
     settings: Settings
     strategy: str
     run: str | None
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone in which a person is shown times; None is UTC, written as `Z`."""
+        return None if self.settings.clock.timezone == "UTC" else self.settings.clock.zone
+
+    def instant(self, text: str | None, option: str) -> int | None:
+        """Microseconds of an option; a date is the start of that day in the config's zone, and None stays None.
+
+        Raises InvalidInput naming the option for anything else than a time with offset or a date.
+        """
+        if text is None:
+            return None
+        if _A_DATE.fullmatch(text.strip()):
+            try:
+                start = datetime.combine(date.fromisoformat(text.strip()), time(), self.settings.clock.zone)
+                return parse_instant(start.astimezone(UTC).isoformat(), field=option)
+            except (ValueError, OverflowError):
+                raise InvalidInput(
+                    f"{option} is no day of the calendar.", field=option, hint="Write it as 2026-03-02."
+                ) from None
+        return parse_instant(text, field=option)
 
     @property
     def path(self) -> Path:
@@ -67,7 +93,7 @@ class Place:
 
 
 def as_of_instant(text: str | None) -> int | None:
-    """Microseconds of an --as-of option; None stays None."""
+    """Microseconds of an --as-of option, which is exact: no date will do; None stays None."""
     return None if text is None else parse_instant(text, field="--as-of")
 
 

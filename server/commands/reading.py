@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import tzinfo
 from typing import Annotated
 
 import typer
 
 from store import Book
-from store.clock import format_instant, parse_instant
+from store.clock import format_instant
 from store.engines.base import EngineStatus
 from store.entry import Entry
 from store.errors import InvalidInput, NotFound
@@ -23,6 +24,7 @@ from store.symbols import normalise_symbol
 
 from .. import __version__
 from ..near_miss import did_you_mean
+from .matching import matching
 from .place import (
     AsOfOption,
     ConfigOption,
@@ -34,7 +36,8 @@ from .place import (
     as_of_instant,
     find_place,
 )
-from .screen import entry_line, entry_record, plain, say
+from .screen import entry_line, entry_record, entry_told, plain, say
+from .wording import worded
 
 FOLLOW_SECONDS = 0.5
 
@@ -71,10 +74,12 @@ def log(
     agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
     event: Annotated[str | None, typer.Option(help="Only this event type, e.g. memory.retrieved.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only memories of this kind.")] = None,
-    symbol: Annotated[str | None, typer.Option(help="Only this instrument.")] = None,
+    symbol: Annotated[
+        str | None, typer.Option(help="Only this instrument, and the searches narrowed to it.")
+    ] = None,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
-    since: Annotated[str | None, typer.Option(help="From this ISO time on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Up to this ISO time.")] = None,
+    since: Annotated[str | None, typer.Option(help="From this ISO time on, or this date.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to this ISO time, or the start of this date.")] = None,
     as_of: AsOfOption = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as entries arrive.")] = False,
@@ -88,21 +93,24 @@ def log(
         "kind": _known(kind, KINDS, "--kind"),
         "symbol": normalise_symbol(symbol),
         "session_id": session,
-        "since": None if since is None else parse_instant(since, field="--since"),
-        "until": None if until is None else parse_instant(until, field="--until"),
+        "since": place.instant(since, "--since"),
+        "until": place.instant(until, "--until"),
     }
+    instant, zone = as_of_instant(as_of), place.zone
     book = place.open()
     try:
         newest = EntryFilter(**conditions, newest_first=True, limit=limit)  # type: ignore[arg-type]
-        shown = reversed(book.log(newest, as_of_instant(as_of)))
+        shown = matching(book, newest, instant)
         after = book.head().sequence
-        _print(shown, as_json=as_json)
+        _print(reversed(shown), zone, as_json=as_json)
+        if not shown:
+            typer.echo("no entries match", err=True)
         while follow and as_of is None:
             sys.stdout.flush()
             time.sleep(FOLLOW_SECONDS)
             last = book.head().sequence
             if last > after:
-                _print(_between(book, conditions, after, last), as_json=as_json)
+                _print(_between(book, conditions, after, last), zone, as_json=as_json)
                 after = last
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
@@ -120,17 +128,23 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Print every entry about one memory, search or session, whole."""
-    book = find_place(config, root, strategy, run).open()
+    place = find_place(config, root, strategy, run)
+    instant = as_of_instant(as_of)
+    book = place.open()
     try:
-        found = book.show(name, as_of_instant(as_of))
+        found = book.show(name, instant)
+    except NotFound as fault:
+        raise NotFound(
+            fault.message, hint="`deskbook log` lists the entries, `deskbook log --kind thesis` the theses."
+        ) from None
     finally:
         book.close()
     if as_json:
-        _print(found, as_json=True)
+        _print(found, None, as_json=True)
         return
     for entry in found:
-        say(entry_line(entry))
-        say(plain(json.dumps(entry_record(entry), ensure_ascii=False, indent=2)))
+        say(entry_line(entry, place.zone))
+        say(plain(json.dumps(entry_told(entry, place.zone), ensure_ascii=False, indent=2)))
 
 
 def _known(word: str | None, known: Sequence[str], option: str) -> str | None:
@@ -154,9 +168,16 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Tell why it came about: what was shown and searched before, the thesis, the intent, the outcome."""
-    book = find_place(config, root, strategy, run).open()
+    place = find_place(config, root, strategy, run)
+    instant = as_of_instant(as_of)
+    book = place.open()
     try:
-        found = book.explain(name, as_of_instant(as_of))
+        found = book.explain(name, instant)
+    except NotFound:
+        raise NotFound(
+            f'"{plain(name[:64])}" names no order, decision or thesis of this ledger.',
+            hint="`deskbook log --kind thesis` lists the theses; so do --kind decision and --kind order_action.",
+        ) from None
     finally:
         book.close()
     if as_json:
@@ -167,15 +188,15 @@ def explain(
 
 
 def _between(book: Book, conditions: Mapping[str, object], after: int, last: int) -> Iterator[Entry]:
-    while page := book.log(EntryFilter(**conditions, after=after, until_sequence=last)):  # type: ignore[arg-type]
+    while page := matching(book, EntryFilter(**conditions, after=after, until_sequence=last), None):  # type: ignore[arg-type]
         yield from page
         after = page[-1].sequence
 
 
-def _print(entries: Iterator[Entry] | list[Entry], *, as_json: bool) -> None:
+def _print(entries: Iterable[Entry], zone: tzinfo | None, *, as_json: bool) -> None:
     for entry in entries:
         # In ASCII: control characters above it would drive a terminal that the JSON is printed on.
-        say(json.dumps(entry_record(entry)) if as_json else entry_line(entry))
+        say(json.dumps(entry_record(entry)) if as_json else entry_line(entry, zone))
 
 
 def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, as_json: bool) -> None:
@@ -191,14 +212,15 @@ def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, 
     if found is not None:
         told |= {name: value for name, value in asdict(found).items() if name != "path"}
     if head is not None:
-        told["last_entry_at"] = format_instant(head.effective_at)
+        zone = None if as_json else place.zone
+        told["last_entry_at"] = format_instant(head.effective_at, zone)
         if head.latest_effective_at > head.effective_at:
             told["clock"] = (
-                f"an entry is dated {format_instant(head.latest_effective_at)}, later than the last one: reads "
+                f"an entry is dated {format_instant(head.latest_effective_at, zone)}, later than the last one: reads "
                 "as of a time before it do not see what came after it"
             )
     if as_json:
         say(json.dumps(told))
         return
     for name, value in told.items():
-        say(f"{name:<14} {plain(str(value))}")
+        say(f"{name:<14} {plain(worded(value))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import tzinfo
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from store.runs import RunSummary, describe_run, list_runs, remove_run
 
 from .place import ConfigOption, JsonOption, RootOption, StrategyOption, find_place
 from .screen import plain, progress_bar, say
+from .wording import counted, worded
 
 runs = typer.Typer(name="run", help="List, show or remove the runs of a strategy.", no_args_is_help=True)
 
@@ -34,7 +36,7 @@ def list_all(
         say(json.dumps([_record(run) for run in found]))
         return
     for run in found:
-        say(_line(run))
+        say(_line(run, place.zone))
     if not found:
         say(f"no runs of strategy {place.strategy} in {place.settings.store.root}")
 
@@ -53,8 +55,8 @@ def show(
     if as_json:
         say(json.dumps(_record(found)))
         return
-    for name, value in _record(found).items():
-        say(f"{name:<14} {plain(str(value))}")
+    for name, value in _record(found, place.zone).items():
+        say(f"{name:<14} {plain(worded(value))}")
 
 
 @runs.command()
@@ -69,7 +71,7 @@ def rm(
     place = find_place(config, root, strategy, None)
     found = describe_run(place.settings.store.root, place.strategy, run)
     say(f"goes for good: {plain(str(found.folder))}")
-    say(f"  {_line(found)}")
+    say(f"  {_line(found, place.zone)}")
     if not yes:
         typer.confirm("Remove it?", abort=True)
     freed = remove_run(place.settings.store.root, place.strategy, run)
@@ -93,25 +95,28 @@ def leaks(
         for leak in report.leaks:
             say(f"sequence {leak.sequence}: {plain(leak.what)}")
         say(
-            f"{'LEAKED' if report.leaks else 'no leak'}: {report.searches} searches and {report.showings} showings"
-            f" with {report.versions} versions read again, {len(report.leaks)} leaks"
+            f"{'LEAKED' if report.leaks else 'no leak'}: {counted(report.searches, 'search', 'searches')} and"
+            f" {counted(report.showings, 'showing', 'showings')}"
+            f" with {counted(report.versions, 'version', 'versions')} read again,"
+            f" {counted(len(report.leaks), 'leak', 'leaks')}"
         )
     if report.leaks:
         raise typer.Exit(1)
 
 
-def _line(run: RunSummary) -> str:
+def _line(run: RunSummary, zone: tzinfo | None) -> str:
     if run.problem is not None:
         return f"{plain(run.name)}  {run.size_bytes} bytes  {plain(run.problem)}"
     return (
-        f"{plain(run.name)}  {run.entries} entries, {run.memories} memories, {run.size_bytes} bytes,"
-        f" {format_instant(run.began_at)} to {format_instant(run.last_entry_at)}, inherits {run.inherit}"
+        f"{plain(run.name)}  {counted(run.entries, 'entry', 'entries')},"
+        f" {counted(run.memories, 'memory', 'memories')}, {run.size_bytes} bytes,"
+        f" {format_instant(run.began_at, zone)} to {format_instant(run.last_entry_at, zone)}, inherits {run.inherit}"
     )
 
 
-def _record(run: RunSummary) -> dict[str, object]:
+def _record(run: RunSummary, zone: tzinfo | None = None) -> dict[str, object]:
     return asdict(run) | {
         "folder": str(run.folder),
-        "began_at": format_instant(run.began_at),
-        "last_entry_at": format_instant(run.last_entry_at),
+        "began_at": format_instant(run.began_at, zone),
+        "last_entry_at": format_instant(run.last_entry_at, zone),
     }

@@ -7,24 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import tzinfo
 from typing import Any
 
 import typer
 
-from store.clock import format_instant
+from store.clock import LAST_INSTANT, format_instant
 from store.entry import Entry
 
+from .gists import gist
+
 _KEPT = {"\n", "\t"}
-_GISTS = {
-    "genesis": ("product",),
-    "session.started": ("transport", "client_name", "client_version"),
-    "thesis.closed": ("result", "pnl", "return_pct", "note"),
-    "memory.status_changed": ("status", "replaced_by", "note"),
-    "memory.flagged": ("reason", "other_id", "note"),
-    "call.failed": ("code", "field"),
-    "permission.denied": (),
-    "clock.anomaly": (),
-}
+_TIMES = frozenset({"review_by", "expires_at", "as_of", "since", "until", "previous", "observed"})
 
 
 def plain(text: str) -> str:
@@ -45,25 +39,25 @@ def one_line(text: str, longest: int = 100) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def entry_line(entry: Entry) -> str:
-    """One entry on one line: sequence, time, who, what, about what, and the gist of its content."""
+def entry_line(entry: Entry, zone: tzinfo | None = None) -> str:
+    """One entry on one line: sequence, time in `zone`, who, what, about what, and the gist of its content."""
     parts = [
         f"{entry.sequence:>6}",
-        format_instant(entry.effective_at),
+        format_instant(entry.effective_at, zone),
         one_line(entry.agent),
         one_line(entry.event_type),
         one_line(entry.subject_id),
         one_line(entry.symbol or "-"),
-        one_line(_gist_of(entry)),
+        one_line(_gist_of(entry, zone)),
     ]
     return "  ".join(parts).rstrip()
 
 
-def _gist_of(entry: Entry) -> str:
+def _gist_of(entry: Entry, zone: tzinfo | None) -> str:
     """The gist, or the content as it stands where someone has tampered with it: that is what one looks for."""
     try:
-        return _gist(entry.event_type, json.loads(entry.content))
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return gist(entry.event_type, json.loads(entry.content), lambda us: format_instant(us, zone))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return entry.content
 
 
@@ -74,22 +68,8 @@ def _content_of(entry: Entry) -> Any:
         return entry.content
 
 
-def _gist(event_type: str, content: dict[str, Any]) -> str:
-    """What a person looks for in an entry of this type."""
-    if event_type == "memory.retrieved":
-        asked = content["query"].strip() or "(the newest)"
-        return f"{len(content['selected'])} of {content['total']} handed over for: {asked}"
-    if event_type == "memory.delivered":
-        return f"{len(content['shown'])} memories shown"
-    named = _GISTS.get(event_type, ("text",))
-    told = [str(content[name]) for name in named if content.get(name) is not None]
-    if content.get("count", 1) > 1:
-        told.append(f"{content['count']} times")
-    return ", ".join(told)
-
-
 def entry_record(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON values: hashes in hex, times as ISO 8601, content decoded."""
+    """An entry as JSON values for programs: hashes in hex, its times as ISO 8601 in UTC, content decoded."""
     record: dict[str, Any] = {
         name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()
     }
@@ -97,6 +77,30 @@ def entry_record(entry: Entry) -> dict[str, Any]:
     record["effective_at"] = format_instant(entry.effective_at)
     record["recorded_at"] = format_instant(entry.recorded_at)
     return record
+
+
+def entry_told(entry: Entry, zone: tzinfo | None) -> dict[str, Any]:
+    """An entry as JSON values for a person: as `entry_record`, and every time as ISO 8601 in `zone`."""
+    record = entry_record(entry)
+    record["effective_at"] = format_instant(entry.effective_at, zone)
+    record["recorded_at"] = format_instant(entry.recorded_at, zone)
+    content = record["content"]
+    if isinstance(content, dict):
+        record["content"] = _timed(content, zone)
+        if isinstance(content.get("filters"), dict):
+            record["content"]["filters"] = _timed(content["filters"], zone)
+    return record
+
+
+def _timed(values: dict[str, Any], zone: tzinfo | None) -> dict[str, Any]:
+    return {
+        name: format_instant(value, zone) if _is_time(name, value) else value
+        for name, value in values.items()
+    }
+
+
+def _is_time(name: str, value: object) -> bool:
+    return name in _TIMES and type(value) is int and abs(value) <= LAST_INSTANT
 
 
 def say(text: str = "") -> None:

@@ -74,7 +74,7 @@ def test_runs_are_listed_by_name_with_their_extent(
         assert run["size_bytes"] == sizes[Path(run["folder"])]
     lines = deskbook("run", "list").out.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["a/b", "b", "日本"]
-    assert "3 entries, 1 memories" in lines[0]
+    assert "3 entries, 1 memory" in lines[0]
     shown = deskbook("run", "show", "a/b")
     assert ("a/b" in shown.out, shown.code) == (True, 0)
     again = json.loads(deskbook("run", "show", "a/b", "--json").out)
@@ -165,7 +165,7 @@ def test_rm_names_what_goes_asks_and_goes_only_after_a_yes(
         ran = deskbook("run", "rm", "a/b")
         assert ran.code == 1
         assert str(folder) in ran.out
-        assert "3 entries, 1 memories" in ran.out
+        assert "3 entries, 1 memory" in ran.out
         assert folder.exists()
     monkeypatch.setattr("sys.stdin", _typed("y\n"))
     size = size_of(folder)
@@ -234,13 +234,13 @@ def test_leaks_says_what_it_read_and_exits_by_what_it_found(
     seat.state(seat.caller(now=START))
     clean = deskbook("leaks", "r")
     assert (clean.code, clean.out) == (
-        0, "no leak: 1 searches and 1 showings with 3 versions read again, 0 leaks\n"
+        0, "no leak: 1 search and 1 showing with 3 versions read again, 0 leaks\n"
     )  # fmt: skip
     event = Delivered(surface="memory", cut=99, shown=(Selected(id=note.id, version=2),))
     hands.append(seat.book, seat.caller(now=START), Draft(event, "memory", note.id))
     found = deskbook("leaks", "r")
     assert (found.code, found.out.count("sequence 6: ")) == (1, 2)
-    assert "LEAKED: 1 searches and 2 showings" in found.out
+    assert "LEAKED: 1 search and 2 showings" in found.out
     report = json.loads(deskbook("leaks", "r", "--json").out)
     assert (report["run"], len(report["leaks"])) == ("r", 2)
     assert report["leaks"][0]["sequence"] == 6
