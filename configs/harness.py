@@ -14,7 +14,8 @@ is in; that is said for it, beside each call, where the model that makes the cal
     anyio.run(live, strategy, Server(Path("desk.toml"), "trader"), closes)
 
 What a strategy raises, Refused too, leaves `backtest` and `live` in an exception group, as task groups do: catch
-it with `except*`. Needed are the packages `mcp` and `anyio`, and `deskbook` on the PATH or in `Server.command`.
+it with `except*`. A server that does not start, as with a wrong config or agent, is one plain NotStarted with the
+server's own message. Needed are the packages `mcp` and `anyio`, and `deskbook` on the PATH or in `Server.command`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any, TypeAlias
 import anyio
 from mcp import StdioServerParameters, stdio_client
 from mcp.client import Client
+from mcp.client.stdio import get_default_environment
 from mcp_types import TextContent
 
 CALL_SECONDS = 60.0
@@ -59,6 +61,10 @@ class Refused(Exception):
         self.stored: str = told["stored"]
         self.retryable: bool = told["retryable"]
         self.field: str | None = told.get("field")
+
+
+class NotStarted(Exception):
+    """A server that ended before it answered; the message is the server's own."""
 
 
 @dataclass(slots=True)
@@ -128,15 +134,48 @@ async def live(
 
 @asynccontextmanager
 async def open_desk(server: Server, labels: Mapping[str, str]) -> AsyncGenerator[Desk]:
-    """Start the agent's server on stdio; every call carries the labels (`_meta` keys). Its stderr is ours."""
+    """Start the agent's server on stdio; every call carries the labels (`_meta` keys). Its stderr is ours.
+
+    Raises NotStarted, alone and in no group, when this server, or one opened inside this one, does not start.
+    """
     program, *words = server.command
     started = StdioServerParameters(
         command=program,
         args=[*words, "serve", "--config", str(server.config), "--agent", server.agent],
         env=dict(server.environment),
     )
-    async with Client(stdio_client(started)) as client:
-        yield Desk(client, dict(labels))
+    answered = False
+    try:
+        async with Client(stdio_client(started)) as client:
+            answered = True
+            yield Desk(client, dict(labels))
+    except Exception as fault:
+        told = _only(fault) if answered else await _ask_why(started)
+        if isinstance(told, NotStarted):
+            raise told from None
+        raise
+
+
+def _only(fault: BaseException) -> BaseException:
+    """The one error that task groups wrapped, else the group."""
+    while isinstance(fault, BaseExceptionGroup) and len(fault.exceptions) == 1:
+        fault = fault.exceptions[0]
+    return fault
+
+
+async def _ask_why(started: StdioServerParameters) -> NotStarted | None:
+    """Start the server again for nobody, to hear why it did not start; None when this time it did."""
+    environment = get_default_environment() | (started.env or {})
+    try:
+        done = await anyio.run_process([started.command, *started.args], check=False, env=environment)
+    except OSError as fault:
+        return NotStarted(f"{started.command} cannot be started: {fault.strerror}")
+    said = done.stderr.decode(errors="replace").strip()
+    return (
+        NotStarted(said or f"{started.command} ended with code {done.returncode}")
+        if done.returncode
+        else None
+    )
 
 
 def _instants(times: Iterable[datetime]) -> Iterator[datetime]:

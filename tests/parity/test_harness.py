@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +113,33 @@ def test_a_live_desk_refuses_a_backtest_and_a_backtests_desk_refuses_live(
     told = failure(lambda: anyio.run(harness.live, note, simulated, [CLOSE]))
     assert isinstance(told, harness.Refused)
     assert (told.code, told.field) == ("clock_error", "deskbook/run")
+
+
+@pytest.mark.parametrize("play", ["backtest", "live"])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"agent": "tradr"}, 'did you mean "trader"?'),
+        ({"config": Path("/nowhere/desk.toml")}, "/nowhere/desk.toml"),
+        ({"command": ("/nowhere/deskbook",)}, "/nowhere/deskbook cannot be started: No such file"),
+    ],
+    ids=["agent", "config", "command"],
+)
+def test_a_server_that_does_not_start_is_one_plain_error_in_its_own_words(
+    theatre: Theatre, harness: ModuleType, play: str, change: dict[str, Any], says: str
+) -> None:
+    server = replace(theatre.server("simulated" if play == "backtest" else "live"), **change)
+    run = ("run-1",) if play == "backtest" else ()
+    with pytest.raises(harness.NotStarted) as raised:
+        anyio.run(getattr(harness, play), note, server, *run, [CLOSE])
+    assert says in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_a_harness_that_does_not_start_is_one_plain_error_too(theatre: Theatre, harness: ModuleType) -> None:
+    trader = theatre.server("simulated")
+    with pytest.raises(harness.NotStarted, match="harnes"):
+        anyio.run(harness.backtest, note, trader, "run-1", [CLOSE], replace(trader, agent="harnes"))
 
 
 def test_an_agent_that_may_not_move_the_clock_is_refused(theatre: Theatre, harness: ModuleType) -> None:

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
+from server.commands.setting_up import init
 from server.identity import launch_identity
 from server.permissions import Action
 from server.sections import AgentClock, AgentSettings, ProfileSettings, Sections
@@ -25,11 +26,54 @@ def template() -> str:
 
 
 def _uncommented(template: str) -> str:
-    return re.sub(r'(?m)^# (?=(?:[a-z_]+|"[^"]+") = )', "", template)
+    return re.sub(r'(?m)^# (?=(?:[a-z_]+|"[^"]+") = |\[[a-z_.]+\]$)', "", template)
 
 
-def test_the_example_config_is_what_init_writes(template: str) -> None:
-    assert (ROOT / "configs" / "desk.toml").read_text(encoding="utf-8") == template
+def test_the_example_config_is_what_init_writes_but_for_the_root_of_this_machine(
+    template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / 'da"ta \\ \x7f'
+    monkeypatch.setenv("DESKBOOK_ROOT", str(place))
+    init(tmp_path / "desk.toml")
+    written = (tmp_path / "desk.toml").read_text(encoding="utf-8").splitlines()
+    example = (ROOT / "configs" / "desk.toml").read_text(encoding="utf-8")
+    assert example == template
+    (root,) = [line for line in written if line.startswith("root = ")]
+    assert written[written.index(root) - 1] == '# root = "~/deskbook"'
+    assert tomllib.loads(root) == {"root": str(place)}
+    written.remove(root)
+    assert written == example.splitlines()
+
+
+def test_what_init_writes_does_not_move_with_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DESKBOOK_ROOT", raising=False)
+    path = tmp_path / "desk.toml"
+    roots = []
+    for name in ("shell", "host"):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / name))
+        if name == "shell":
+            init(path)
+        roots.append(load_settings(config=path, flags={}, environ={}).store.root)
+    assert roots[0] == roots[1]
+
+
+def test_init_names_the_folders_that_it_makes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init(tmp_path / "new" / "folder" / "desk.toml")
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [f"made folder {tmp_path / 'new'}", f"made folder {tmp_path / 'new' / 'folder'}"]
+    init(tmp_path / "new" / "other.toml")
+    assert "made folder" not in capsys.readouterr().out
+
+
+def test_the_template_shows_a_harness_that_waits_for_its_program(template: str, tmp_path: Path) -> None:
+    path = tmp_path / "desk.toml"
+    path.write_text(
+        _uncommented(template).replace('mode = "live"', 'mode = "simulated"', 1), encoding="utf-8"
+    )
+    settings = load_settings(config=path, flags={}, environ={})
+    assert launch_identity(settings, "harness").profile.name == "harness"
 
 
 def test_the_template_starts_a_researcher_and_a_trader(template: str, tmp_path: Path) -> None:
