@@ -22,6 +22,8 @@ class Unseen:
 
     thesis_ids: tuple[str, ...]
     retrieved: tuple[str, ...]
+    told: str = ""
+    """Since when they were not shown, and when they last were, in words."""
 
 
 def held_symbols(view: View) -> dict[str, Position]:
@@ -51,4 +53,24 @@ def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: 
     unseen = tuple(thesis.memory_id for thesis in theses if thesis.memory_id not in shown)
     if theses and not unseen:
         return None
-    return Unseen(unseen, tuple(name for name in shown if name not in unseen)[:_RETRIEVED])
+    retrieved = tuple(name for name in shown if name not in unseen)[:_RETRIEVED]
+    return Unseen(unseen, retrieved, _told(transaction, caller, unseen, after, symbol) if unseen else "")
+
+
+def _told(
+    transaction: Transaction, caller: Caller, unseen: tuple[str, ...], after: int, symbol: str
+) -> str:
+    """What a warning says of the showings that were missing."""
+    ever = transaction.shown(caller.agent, None, None, 0)
+    last = {name: ever[name] for name in unseen if name in ever}
+    if not last:
+        return f"never shown to {caller.agent}"
+    since = f" since its last order action on {symbol}" if after else ""
+    if caller.model_call_id is not None:
+        since = " in this model call"
+    elif caller.now is None and (not after or max(last.values()) > after):
+        since = f" in this session{since}"
+    when = [f"last shown at sequence {last[name]}" if name in last else "never shown" for name in unseen]
+    if len(unseen) > 1:
+        when = [f"{name} {told}" for name, told in zip(unseen, when, strict=True)]
+    return f"not shown to {caller.agent}{since} ({', '.join(when)})"

@@ -1,8 +1,9 @@
 """Earned lessons: judged by observed outcomes only, each counted once.
 
-The rule: every observed outcome named with `supports` or `contradicts` counts one for its side. A lesson is
-validated while it has more supports than contradictions, else contradicted. A claim, however often repeated,
-counts nothing: an agent cannot validate a lesson alone.
+The rule: every observed outcome named with `supports` or `contradicts` counts one for its side, if it came after
+the lesson and, where the lesson has a symbol, is on that instrument. A lesson is validated while it has more
+supports than contradictions, else contradicted. A claim, however often repeated, counts nothing: an agent cannot
+validate a lesson alone, nor with what it knew when it wrote it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from .entry import Entry
 from .errors import IllegalTransition, InvalidInput, NotFound, PermissionDenied
 from .events import LessonJudged
 from .inputs import identifier, short_text
-from .lifecycle import LESSON
+from .lifecycle import LESSON, ORDER_ACTION
 from .limits import NOTE_CHARS
 from .planning import Plan, about, existing, one_of, plan, refuse_inherited
+from .rows import Version
 from .view import View
 
 VERDICTS = ("supports", "contradicts")
@@ -46,7 +48,12 @@ def _(command: ValidateLesson, transaction: Transaction, caller: Caller, view: V
     if verdict is None:
         raise InvalidInput("verdict is missing.", field="verdict", hint="supports or contradicts.")
     used = set(lesson.details.get("outcome_ids", ()))
-    outcomes = [_outcome(transaction, name, index, used, view) for index, name in enumerate(_names(command))]
+    since = transaction.history(lesson.memory_id, view.cut)[0].sequence
+    outcomes = []
+    for index, name in enumerate(_names(command)):
+        entry = _outcome(transaction, name, index, used, view)
+        _check_fits(entry, f"outcome_ids[{index}]", lesson, since, view)
+        outcomes.append(entry)
     tally = {name: lesson.details.get("tally", {}).get(name, 0) for name in VERDICTS}
     tally[verdict] += len(outcomes)
     status = "validated" if tally["supports"] > tally["contradicts"] else "contradicted"
@@ -103,3 +110,30 @@ def _outcome(transaction: Transaction, name: str, index: int, used: set[str], vi
             f"{field} has been counted for this lesson.", field=field, hint="Name a new outcome."
         )
     return entry
+
+
+def _check_fits(entry: Entry, field: str, lesson: Version, since: int, view: View) -> None:
+    """Refuse an outcome that the lesson could have been written from, or that is on another instrument."""
+    if entry.sequence < since:
+        raise InvalidInput(
+            f"{field} was recorded at sequence {entry.sequence}, before the lesson at {since}.",
+            field=field,
+            hint="A lesson is tested by what comes after it: name a later outcome.",
+        )
+    if lesson.symbol is None:
+        return
+    wanted = view.instrument(lesson.symbol, lesson.created_at)
+    if wanted not in {view.instrument(symbol, entry.effective_at) for symbol in _symbols(entry, view)}:
+        raise InvalidInput(
+            f"{field} is not on the instrument of the lesson.",
+            field=field,
+            hint="Name an outcome on the lesson's symbol; a lesson without a symbol takes any later outcome.",
+        )
+
+
+def _symbols(entry: Entry, view: View) -> tuple[str, ...]:
+    """What an outcome is on: everything that its order touches, else the entry's own symbol."""
+    subject = view.version(entry.subject_id)
+    if subject is not None and subject.kind == ORDER_ACTION:
+        return tuple(subject.details.get("touches", ()))
+    return () if entry.symbol is None else (entry.symbol,)

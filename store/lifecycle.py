@@ -94,5 +94,8 @@ def check_order_step(current: str | None, wanted: str) -> None:
             hint="Record acknowledged for its submit first; an acknowledgement is not a fill.",
         )
     raise IllegalTransition(
-        f"An order that is {current} cannot become {wanted}.", field="certainty", hint=f"{current} is final."
+        f"An order that is {current} cannot become {wanted}.",
+        field="certainty",
+        hint=f"{current} is final. Only a harness' observation corrects what was claimed; otherwise flag_memory asks a"
+        " person to look at the action.",
     )

@@ -40,6 +40,7 @@ from .events import (
 )
 from .ids import PREFIXES, new_id
 from .inputs import as_given, decimal_text, json_value, required_text, short_text, tag_list
+from .invalidation import read_invalidation
 from .ledger import Draft
 from .lifecycle import DECISION, LESSON, MEMORY, PROPOSAL, RESOLUTIONS, RISK_NOTE, THESIS, check_step
 from .limits import NOTE_CHARS, SHORT_TEXT_CHARS
@@ -57,6 +58,7 @@ from .planning import (
     refuse_inherited,
     thesis_of,
 )
+from .positions import strategy_day
 from .rows import Filter, Version
 from .symbols import normalise_symbol
 from .view import View
@@ -141,7 +143,7 @@ def _(command: OpenThesis, transaction: Transaction, caller: Caller, view: View)
     event = ThesisOpened(
         text=required_text(command.text),
         review_by=command.review_by,
-        notices=notices,
+        notices=(*notices, *_unwatched(command, view)),
         **_thesis_terms(command),
         **_common(command.tags, command.symbol),
     )
@@ -163,6 +165,7 @@ def _(command: UpdateThesis, transaction: Transaction, caller: Caller, view: Vie
         symbol=symbol,
         symbol_given=command.symbol if command.symbol != symbol else None,
         review_by=command.review_by,
+        notices=_unwatched(command, view),
         **_thesis_terms(command),
     )
     return Plan((about(thesis, event, symbol=symbol or thesis.symbol),))
@@ -242,6 +245,17 @@ def _thesis_terms(command: OpenThesis | UpdateThesis) -> dict[str, str | None]:
         "target": short_text(command.target, field="target", longest=SHORT_TEXT_CHARS),
         "invalidation": short_text(command.invalidation, field="invalidation", longest=SHORT_TEXT_CHARS),
     }
+
+
+def _unwatched(command: OpenThesis | UpdateThesis, view: View) -> tuple[str, ...]:
+    """What of a thesis nobody will be reminded of in time."""
+    found = []
+    said = command.invalidation is not None and command.invalidation.strip()
+    if said and read_invalidation(command.invalidation, strategy_day(view.at, view.zone)) is None:
+        found.append("invalidation names no single price or date, so nobody watches it.")
+    if command.review_by is not None and command.review_by <= view.at:
+        found.append("review_by lies in the past, so the thesis is due for review at once.")
+    return tuple(found)
 
 
 def _new(kind: str, event: Recorded, symbol: str | None, retrieval_id: str | None = None) -> Draft:

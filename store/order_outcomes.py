@@ -142,9 +142,24 @@ def _order_outcome(
         previous=order.get("status", "open"),
         standing=caller.standing,
         order_status=certainty,
+        notices=_gaps(submit, filled or before, told) if certainty == "filled" else (),
         **told,
     )
     return Plan((about(submit, event),))
+
+
+def _gaps(submit: Version, filled: str | None, told: dict[str, Any]) -> tuple[str, ...]:
+    """What a final fill leaves open, in words for whoever reported it."""
+    found = []
+    ordered = submit.details.get("quantity")
+    if filled is not None and ordered is not None and Decimal(filled) < Decimal(ordered):
+        found.append(
+            f"The order is filled with {filled} of the {ordered} ordered, and that is final. Working orders are"
+            " partially_filled; what was let go is cancelled."
+        )
+    if "average_price" not in told:
+        found.append("The fill has no average_price, so nobody can tell what it cost.")
+    return tuple(found)
 
 
 def _check_whole(submit: Version, filled: str, transaction: Transaction, view: View) -> None:

@@ -84,7 +84,11 @@ def _(command: IntendOrder, transaction: Transaction, caller: Caller, view: View
     event = OrderIntended(
         text=reason,
         symbol_given=command.symbol if command.symbol != symbol else None,
-        notices=(*(caution.message for caution in cautions), *([why_not] if why_not else [])),
+        notices=(
+            *(caution.message for caution in cautions),
+            *([why_not] if why_not else []),
+            *_unknown_order(chain, own_id),
+        ),
         touches=touches,
         client_order_id=own_id,
         thesis_id=thesis.memory_id if thesis else None,
@@ -119,6 +123,16 @@ def _chain(command: IntendOrder, own_id: str | None, transaction: Transaction, v
     if submit_id is None and previous.details["operation"] == SUBMIT:
         return _Chain(previous, previous)
     return _Chain(previous, None if submit_id is None else view.version(submit_id))
+
+
+def _unknown_order(chain: _Chain, own_id: str | None) -> tuple[str, ...]:
+    """A notice to who modifies or cancels an order that was never journaled."""
+    if chain.opens or chain.previous is not None or own_id is None:
+        return ()
+    return (
+        "No submit of this client_order_id is known here, so the action follows no order: check the id, or name"
+        " previous_action_id.",
+    )
 
 
 def _first_submit(transaction: Transaction, view: View, own_id: str) -> Version | None:
@@ -225,10 +239,9 @@ def _unseen(
         unseen = unseen_theses(transaction, caller, view, symbol)
         if unseen is None or (not unseen.thesis_ids and view.instrument(symbol) not in held):
             continue
-        what = f"the open thesis {', '.join(unseen.thesis_ids)}" if unseen.thesis_ids else "no thesis"
         message = (
-            f"position_order_without_memory_thesis: {symbol} has {what}, which was not shown to {caller.agent} "
-            "before this order. Search memory for it."
+            f"position_order_without_memory_thesis: {symbol} has the open thesis {', '.join(unseen.thesis_ids)}, which"
+            f" was {unseen.told}. Search memory for it."
             if unseen.thesis_ids
             else f"position_order_without_memory_thesis: {symbol} is held, but no open thesis explains why."
         )

@@ -6,9 +6,8 @@ missing, never zero.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime, timedelta, tzinfo
-from decimal import Decimal, InvalidOperation, localcontext
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal, localcontext
 from typing import Any
 
 from .caller import Caller
@@ -19,6 +18,7 @@ from .entry import Entry
 from .errors import InvalidInput
 from .events import Position, PositionsReported, ThesisObserved, Warned
 from .inputs import decimal_text, short_text
+from .invalidation import read_invalidation
 from .ledger import Draft
 from .lifecycle import THESIS
 from .limits import POSITIONS
@@ -36,7 +36,6 @@ _KEYS = frozenset({"symbol", "asset_type", *_NUMBERS})
 _EXAMPLE = '[{"symbol": "AAPL", "quantity": "100", "average_cost": "181.20", "last_price": "187.30"}]'
 _THESES = 10_000
 _DIGITS = 100
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,35 +75,26 @@ def unrealised_return(row: Position) -> str | None:
         return format(change.quantize(Decimal("0.0001")) + 0, "f")
 
 
-def invalidated(thesis: Version, row: Position | None, day: str) -> str | None:
-    """Why a thesis' invalidation is reached on a strategy day, in words; None when it is not, or is no price or date.
+def invalidated(thesis: Version, row: Position | None, day: str, written: str) -> str | None:
+    """Why a thesis' invalidation is reached on a strategy day, in words; None when it is not, or cannot be watched.
 
-    A price needs the holding that was reported (None when nothing is held); a date does not.
+    `written` is the strategy day of the thesis' wording. A price needs the holding that was reported (None when
+    nothing is held); a date does not.
     """
-    terms = str(thesis.details.get("invalidation", "")).strip()
-    if _is_date(terms):
-        return f"its date {terms} is reached" if day >= terms else None
-    if row is None or row.last_price is None:
+    watched = read_invalidation(thesis.details.get("invalidation"), written)
+    if watched is None:
         return None
-    try:
-        price = Decimal(terms.lstrip("$"))
-    except InvalidOperation:
-        return None
-    if not price.is_finite():
+    if watched.day is not None:
+        return f"its date {watched.day} is reached" if day >= watched.day else None
+    if watched.price is None or row is None or row.last_price is None:
         return None
     direction = thesis.details.get("direction")
     short = direction == "short" or (direction != "long" and Decimal(row.quantity) < 0)
+    above = short if watched.side is None else watched.side == "above"
     last = Decimal(row.last_price)
-    if last >= price if short else last <= price:
-        return f"the last price {row.last_price} reached {terms}"
+    if last >= watched.price if above else last <= watched.price:
+        return f"the last price {row.last_price} reached {watched.said}"
     return None
-
-
-def _is_date(terms: str) -> bool:
-    try:
-        return bool(_DATE.fullmatch(terms)) and bool(date.fromisoformat(terms))
-    except ValueError:
-        return False
 
 
 def _observe(
@@ -113,7 +103,7 @@ def _observe(
     """How the thesis stands by the holding, once a strategy day, and a warning once it is invalidated."""
     drafts: list[Draft] = []
     day = strategy_day(view.at, view.zone)
-    why = invalidated(thesis, row, day)
+    why = invalidated(thesis, row, day, strategy_day(thesis.effective_at, view.zone))
     if row is None and why is None:
         return drafts
     history = transaction.history(thesis.memory_id, view.cut)

@@ -104,7 +104,7 @@ def _ending(thesis: Reply) -> str:
 
 
 async def _lesson_lines(recall: _Recall, thesis: Reply) -> list[str]:
-    found = await recall.search(kind="lesson", symbol=thesis["symbol"], since=thesis["effective_at"])
+    found = await recall.search(kind="lesson", query=thesis["symbol"], since=thesis["effective_at"])
     own = [hit for hit in found if (hit["details"].get("outcome") or {}).get("thesis_id") == thesis["id"]]
     if not own:
         raise DemoFailed(f"Memory holds no lesson from {thesis['id']}.")

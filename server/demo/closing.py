@@ -6,7 +6,7 @@ from .book import Outcome, Position, outcome
 from .lessons import foretells_loss, lesson_text
 from .market import MarketView
 from .orders import Settled
-from .strategy import Reply, Turn, as_json, ask
+from .strategy import Reply, Turn, as_json, ask, this_evening
 
 
 def finish(view: MarketView, thesis: Reply, settled: Settled) -> Turn:
@@ -26,11 +26,11 @@ def finish(view: MarketView, thesis: Reply, settled: Settled) -> Turn:
         note=f"Filled at the open of {view.day} after {why}.",
     )
     if settled.event_id is not None and done.result != "flat":
-        yield from _judge_lessons(position, done, settled.event_id)
+        yield from _judge_lessons(view, position, done, settled.event_id)
+    # It is about such trades, whatever the symbol; with a symbol, only outcomes on that one could judge it.
     yield from ask(
         "remember_lesson",
         text=lesson_text(position, done, view.day, days, why),
-        symbol=position.symbol,
         tags=[position.direction, position.setup, position.band, done.result],
         outcome=as_json(
             {
@@ -60,13 +60,15 @@ def update(thesis: Reply, position: Position) -> Turn:
     )
 
 
-def _judge_lessons(position: Position, done: Outcome, event_id: str) -> Turn:
-    """Hold the observed fill that ended the trade against what older lessons say of such trades."""
+def _judge_lessons(view: MarketView, position: Position, done: Outcome, event_id: str) -> Turn:
+    """Hold the observed fill that ended the trade against what older lessons on its symbol, or on none, say of it."""
     conditions = (position.direction, position.setup, position.band)
     found = yield from ask(
         "search_memory", query=f"{' '.join(conditions)} volatility", kind="lesson", limit=20
     )
     for lesson in found["hits"]:
+        if lesson["symbol"] not in (None, position.symbol) or this_evening(view, lesson):
+            continue
         foretold = foretells_loss(lesson, conditions)
         if foretold is not None:
             yield from ask(

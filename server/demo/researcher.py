@@ -96,11 +96,11 @@ def _propose(view: MarketView) -> Turn:
             "search_memory",
             query=f"{setup.direction} {setup.name} {symbol}",
             kind="lesson",
-            symbol=symbol,
-            limit=5,
+            limit=20,
         )
         verb = "Buy" if setup.direction == "long" else "Sell short"
-        lessons = [f"{told_on(hit)}: {first_sentence(hit['text'])}" for hit in known["hits"]]
+        own = [hit for hit in known["hits"] if (past := read_experience(hit)) and past.symbol == symbol][:5]
+        lessons = [f"{told_on(hit)}: {first_sentence(hit['text'])}" for hit in own]
         history = f"Lessons so far: {'; '.join(lessons)}." if lessons else "No lesson on it so far."
         what = f"{verb} {symbol} at the next open: {setup.name} in {setup.band} volatility."
         yield from ask(

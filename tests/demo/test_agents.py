@@ -295,7 +295,9 @@ def test_a_fill_that_a_harness_observed_judges_older_lessons_on_such_trades(
 ) -> None:
     day = date(2008, 2, 7)
     notebook.day = date(2008, 1, 8)
-    older = {"symbol": "IBM", "text": LOST.replace("AAPL", "IBM")}
+    older = {"symbol": "AAPL", "text": LOST}
+    elsewhere = {"symbol": "IBM", "text": LOST.replace("AAPL", "IBM")}
+    apart = notebook.add("lesson", "proposed", "trader", elsewhere)
     lost = notebook.add("lesson", "proposed", "trader", older)
     won = notebook.add(
         "lesson", "proposed", "trader", {**older, "text": older["text"].replace("Lost", "Won")}
@@ -315,8 +317,8 @@ def test_a_fill_that_a_harness_observed_judges_older_lessons_on_such_trades(
         won["id"]: [fill],
         lost["id"]: [fill],
     }
-    statuses = [notebook.memories[memory["id"]]["status"] for memory in (won, lost, other)]
-    assert statuses == ["validated", "contradicted", "proposed"]
+    statuses = [notebook.memories[memory["id"]]["status"] for memory in (won, lost, other, apart)]
+    assert statuses == ["validated", "contradicted", "proposed", "proposed"]
 
 
 def test_while_it_is_not_known_what_became_of_an_order_nothing_else_is_sent(

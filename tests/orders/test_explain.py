@@ -25,6 +25,7 @@ def story(request: pytest.FixtureRequest, floor: Any) -> dict[str, Any]:
     named = IDS[request.param]
     own, brokers = named.get("client_order_id"), named.get("broker_order_id")
     caller = floor.caller(**call)
+    lesson = floor.lesson().id
     thesis = floor.thesis(text="Services grow.").id
     floor.do(UpdateThesis(thesis_id=thesis, text="Services grow faster."), "bob")
     floor.thesis("MSFT", "bob", text="Cloud margins widen.")
@@ -46,7 +47,6 @@ def story(request: pytest.FixtureRequest, floor: Any) -> dict[str, Any]:
     floor.outcome(order.id, "acknowledged", broker_order_id=brokers)
     fill = floor.outcome(order.id, "filled", filled_quantity="10", average_price="187.31")
     floor.report({"symbol": "AAPL", "quantity": "10", "average_cost": "187.31", "last_price": "190"})
-    lesson = floor.lesson().id
     floor.judge(lesson, "supports", fill.event_id)
     floor.do(UpdateThesis(thesis_id=thesis, text="Services grow as said."))
     return {

@@ -45,8 +45,8 @@ def test_several_outcomes_count_one_each(floor: Any) -> None:
 
 
 def test_an_outcome_counts_once_for_a_lesson_and_again_for_another(floor: Any) -> None:
-    (outcome,) = fills(floor, 1)
     first, second = floor.lesson().id, floor.lesson(text="Gaps close.").id
+    (outcome,) = fills(floor, 1)
     floor.judge(first, "supports", outcome)
     for verdict in ("supports", "contradicts"):
         command = ValidateLesson(lesson_id=first, verdict=verdict, outcome_ids=(outcome,))
@@ -92,13 +92,68 @@ def test_a_claimed_observation_of_a_thesis_counts_nothing(floor: Any) -> None:
     assert floor.refuses(PermissionDenied, command).field == "outcome_ids[0]"
 
 
-@pytest.mark.parametrize("observed_first", [True, False])
-def test_an_outcome_counts_whether_it_came_before_the_lesson_or_after(
-    floor: Any, observed_first: bool
-) -> None:
-    outcome = fills(floor, 1)[0] if observed_first else None
+def test_an_outcome_counts_only_when_it_came_after_the_lesson(floor: Any) -> None:
+    """Else an author could write a lesson from a fill and have the same fill bear it out."""
+    (before,) = fills(floor, 1)
     lesson = floor.lesson().id
-    assert floor.judge(lesson, "supports", outcome or fills(floor, 1)[0]).status == "validated"
+    (after,) = fills(floor, 1)
+    for names, at in (((before,), 0), ((after, before), 1)):
+        command = ValidateLesson(lesson_id=lesson, verdict="supports", outcome_ids=names)
+        fault = floor.refuses(InvalidInput, command)
+        assert fault.field == f"outcome_ids[{at}]"
+        assert "later outcome" in fault.hint
+    assert floor.judge(lesson, "supports", after).status == "validated"
+
+
+def test_a_lesson_is_as_old_as_its_first_entry_and_not_as_its_last_judgement(floor: Any) -> None:
+    lesson = floor.lesson().id
+    first, second = fills(floor, 2)
+    floor.judge(lesson, "contradicts", second)
+    assert floor.judge(lesson, "contradicts", first).status == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("written", "traded", "counts"),
+    [
+        (None, "TSLA", True),
+        ("AAPL", "AAPL", True),
+        ("aapl", "AAPL", True),
+        ("BRK.B", "brk-b", True),
+        ("AAPL", "TSLA", False),
+        ("AAPL", "AAPL.L", False),
+    ],
+)
+def test_a_lesson_on_a_symbol_is_judged_by_outcomes_on_that_instrument(
+    floor: Any, written: str | None, traded: str, counts: bool
+) -> None:
+    lesson = floor.lesson(symbol=written).id
+    fill = floor.fill(floor.submit(symbol=traded).id).event_id
+    command = ValidateLesson(lesson_id=lesson, verdict="supports", outcome_ids=(fill,))
+    if counts:
+        assert floor.do(command).status == "validated"
+        return
+    fault = floor.refuses(InvalidInput, command)
+    assert (fault.field, "symbol" in fault.hint) == ("outcome_ids[0]", True)
+    assert floor.status(lesson) == "proposed"
+
+
+def test_an_observation_of_a_thesis_judges_lessons_on_its_symbol_alone(floor: Any) -> None:
+    mine, other = floor.lesson(symbol="AAPL").id, floor.lesson(symbol="MSFT").id
+    floor.thesis()
+    floor.hold("AAPL")
+    (entry,) = floor.seat.entries("thesis.outcome_observed")
+    refused = ValidateLesson(lesson_id=other, verdict="supports", outcome_ids=(entry.event_id,))
+    assert floor.refuses(InvalidInput, refused).field == "outcome_ids[0]"
+    assert floor.judge(mine, "supports", entry.event_id).status == "validated"
+
+
+def test_a_fill_of_a_spread_is_an_outcome_on_each_of_its_legs(floor: Any) -> None:
+    lesson, other = floor.lesson(symbol="AAPL").id, floor.lesson(symbol="TSLA").id
+    legs = [{"symbol": name, "side": "buy", "quantity": "1"} for name in ("MSFT", "AAPL")]
+    fill = floor.fill(floor.submit(legs=legs).id).event_id
+    assert floor.judge(lesson, "supports", fill).status == "validated"
+    refused = ValidateLesson(lesson_id=other, verdict="supports", outcome_ids=(fill,))
+    assert floor.refuses(InvalidInput, refused).field == "outcome_ids[0]"
 
 
 def test_a_harness_judges_by_the_same_rule(floor: Any, harness: str) -> None:

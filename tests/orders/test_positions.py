@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -274,7 +275,7 @@ def test_an_invalidation_price_is_reached_from_the_side_of_the_thesis(
 
 
 @pytest.mark.parametrize(
-    "terms", ["2026-02-30", "2026-13-45", "NaN", "Infinity", "sNaN", "a close below 150", "²", ""]
+    "terms", ["2026-02-30", "2026-13-45", "NaN", "Infinity", "sNaN", "²", ""]
 )
 def test_an_invalidation_that_is_neither_price_nor_date_warns_of_nothing_and_spoils_no_report(
     floor: Any, terms: str
@@ -282,6 +283,98 @@ def test_an_invalidation_that_is_neither_price_nor_date_warns_of_nothing_and_spo
     floor.thesis(invalidation=terms or None)
     floor.report(row(last_price="1"))
     assert floor.warned() == []
+
+
+UNWATCHED = "invalidation names no single price or date, so nobody watches it."
+
+
+@pytest.mark.parametrize("direction", ["long", "short"])
+@pytest.mark.parametrize(
+    ("terms", "price", "side"),
+    [
+        ("a close below 205", "205", "below"),
+        ("a close over 25.97", "25.97", "above"),
+        ("below 205", "205", "below"),
+        ("Close < $205", "205", "below"),
+        ("close <=205", "205", "below"),
+        ("close > 30", "30", "above"),
+        ("above 30", "30", "above"),
+        ("Falls under 1,205.50.", "1205.50", "below"),
+        ("beneath 0.0045 USDT", "0.0045", "below"),
+        ("205 or less", "205", "below"),
+        ("loses 205", "205", "below"),
+        ("breaks down through 205", "205", "below"),
+        ("breaks out at 30", "30", "above"),
+        ("it exceeds €30", "30", "above"),
+        ("205.00 USD", "205", None),
+        ("stop 205", "205", None),
+        ("AAPL closes at 205", "205", None),
+    ],
+)
+def test_a_text_with_one_price_is_watched_from_the_side_it_says_else_from_the_thesis(
+    floor: Any, terms: str, price: str, side: str | None, direction: str
+) -> None:
+    written = floor.thesis(direction=direction, invalidation=terms)
+    assert written.warnings == ()
+    above = side == "above" or (side is None and direction == "short")
+    off, on = (Decimal("0.99"), Decimal("1.01")) if above else (Decimal("1.01"), Decimal("0.99"))
+    floor.report(row(last_price=str(Decimal(price) * off)))
+    assert floor.warned() == []
+    floor.report(row(last_price=str(Decimal(price) * on)))
+    (content,) = floor.warned("thesis_invalidation_reached")
+    assert content["related"] == [written.id]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "below 205 or above 300",
+        "below its 50 day mean",
+        "a close under the 200-day average",
+        "fails to close above 205",
+        "RSI below 30",
+        "falls 10 percent",
+        "falls 10%",
+        "205-210",
+        "guidance for 2027 is cut",
+        "earnings miss in 2026",
+        "2 earnings misses in a row",
+        "below 205 by 2026-06-01",
+        "below the low of 2026-02-20",
+        "2026-06-01 or 2026-09-01",
+        "a new product",
+        "2026-02-30",
+    ],
+)
+def test_an_invalidation_that_nobody_watches_is_said_to_its_author(floor: Any, terms: str) -> None:
+    thesis = floor.thesis(invalidation=terms)
+    assert thesis.warnings == (UNWATCHED,)
+    assert floor.told("thesis.opened")[-1]["notices"] == [UNWATCHED]
+    again = floor.do(UpdateThesis(thesis_id=thesis.id, text="Again.", invalidation=terms))
+    assert again.warnings == (UNWATCHED,)
+    assert floor.do(UpdateThesis(thesis_id=thesis.id, text="Kept as it was.")).warnings == ()
+    for last in ("0.01", "100000"):
+        floor.report(row(last_price=last))
+    assert floor.warned() == []
+
+
+def test_a_later_date_inside_a_text_is_watched(floor: Any) -> None:
+    thesis = floor.thesis(invalidation="no approval by 2026-03-03")
+    assert thesis.warnings == ()
+    floor.hold("AAPL")
+    assert floor.warned() == []
+    floor.seat.clock.us += DAY
+    floor.hold("AAPL")
+    assert [content["related"] for content in floor.warned()] == [[thesis.id]]
+
+
+def test_a_review_date_in_the_past_is_said_to_its_author(floor: Any) -> None:
+    past, later = floor.seat.clock.us - DAY, floor.seat.clock.us + DAY
+    thesis = floor.thesis(review_by=past)
+    assert thesis.warnings == ("review_by lies in the past, so the thesis is due for review at once.",)
+    assert floor.do(UpdateThesis(thesis_id=thesis.id, text="Later.", review_by=later)).warnings == ()
+    again = floor.do(UpdateThesis(thesis_id=thesis.id, text="Earlier.", review_by=past))
+    assert again.warnings == thesis.warnings
 
 
 @pytest.mark.parametrize("held", [True, False])

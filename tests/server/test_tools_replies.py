@@ -159,6 +159,7 @@ async def test_order_tools_answer_in_the_shape_of_the_reference(open_desk: OpenD
     trader, harness = open_desk(config, "trader"), open_desk(config, "broker")
     async with trader.client(era) as client, harness.client(era) as reporter:
         meta = {"deskbook/model_call_id": "call-1"}
+        lesson = await trader.call(client, "remember_lesson", text="Buy above the mean.")
         order = await trader.call(
             client, "record_order_intent", meta=meta, operation="submit", symbol="aapl", side="Buy",
             quantity=20, order_type="limit", limit_price="221.5", client_order_id="c-1", reason=REASON,
@@ -182,7 +183,6 @@ async def test_order_tools_answer_in_the_shape_of_the_reference(open_desk: OpenD
             assert outcome["status"] == "acknowledged"
         assert outcome["order"] == {"broker_order_id": "b-1", "filled_quantity": "20", "status": "filled"}
         check_unreconciled(await trader.call(client, "list_unreconciled_orders"))
-        lesson = await trader.call(client, "remember_lesson", text="Buy above the mean.")
         judged = await trader.call(
             client,
             "validate_lesson",

@@ -43,6 +43,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ann", "trader", "ses-1", "tool", model_call_id="call-1", revision="r1", deployment="paper"
     )
     broker = replace(trader, agent="broker", profile="harness", observer=True)
+    lesson = book.execute(trader, ProposeLesson(text="Buy above the mean.")).id
     book.execute(trader, OpenThesis(text="thesis", symbol="AAPL", direction="long", invalidation="205"))
     submit = IntendOrder(
         operation="submit", symbol="AAPL", side="buy", quantity="2", reason=REASON, client_order_id="c-1",
@@ -53,7 +54,6 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = book.execute(broker, RecordOutcome(action_id=action, certainty="filled", filled_quantity="2"))
     held = [{"symbol": "AAPL", "quantity": "2", "average_cost": "221.40", "last_price": "204.00"}]
     book.execute(broker, ReportPositions(positions=held))
-    lesson = book.execute(trader, ProposeLesson(text="Buy above the mean.")).id
     book.execute(
         broker, ValidateLesson(lesson_id=lesson, verdict="contradicts", outcome_ids=(done.event_id,))
     )
