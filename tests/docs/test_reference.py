@@ -22,8 +22,8 @@ from server.resources import RESOURCES, TEMPLATES
 from server.settings import _VARIABLES
 from server.stdio import MAX_FRAME_BYTES
 from server.tools import TOOLS
+from store import Book, Caller, lessons, limits, symbols, terms
 from store import errors as store_errors
-from store import lessons, limits, symbols, terms
 from store.errors import DeskbookError
 
 Codes = Callable[[str], list[str]]
@@ -196,11 +196,14 @@ def test_the_system_prompt_names_only_what_exists(readme: Any) -> None:
     } <= named  # fmt: skip
 
 
-def test_no_tool_is_named_that_does_not_exist(documents: dict[str, Any]) -> None:
+def test_no_tool_is_named_that_does_not_exist(documents: dict[str, Any], tmp_path: Path) -> None:
     shape = re.compile(
         r"(?:remember|search|open|update|close|get|resolve|flag|record|report|list|advance|validate)_[a-z_]+"
     )
-    allowed = set(TOOLS) | {action.value for action in Action}
+    book = Book.open(tmp_path, "default")
+    sections = book.state(Caller("trader", "trader", "ses_1", "get_memory_state")).body.keys()
+    book.close()
+    allowed = set(TOOLS) | {action.value for action in Action} | sections
     for document in documents.values():
         named = {span for span in document.spans() if shape.fullmatch(span)}
         assert named <= allowed, document.name

@@ -20,7 +20,7 @@ from server.errors import describe
 from server.identity import launch_identity
 from server.settings import load_settings
 from server.tools import TOOLS
-from store import Book, Caller
+from store import Book, Caller, Filter, SearchRequest
 from store.commands import OpenThesis
 from store.errors import AlreadyClosed
 
@@ -160,7 +160,7 @@ def _seed(home: Path) -> None:
     root = home / ".local" / "share" / "deskbook"
     assert str(home) == os.environ["HOME"]
     book = Book.open(root, "default")
-    book.execute(
-        Caller("trader", "trader", "ses_1", "open_thesis"), OpenThesis(text="Long AAPL.", symbol="AAPL")
-    )
+    trader = Caller("trader", "trader", "ses_1", "open_thesis")
+    book.execute(trader, OpenThesis(text="Long AAPL.", symbol="AAPL"))
+    book.search(trader, SearchRequest(query="long", conditions=Filter(symbol="AAPL")))
     book.close()
