@@ -14,14 +14,17 @@ from .entry import Entry
 from .errors import NotFound
 from .lessons import OUTCOME_EVENTS
 from .lifecycle import DECISION, ORDER_ACTION, THESIS
-from .render import NOTICE, Renderer, cut_text
+from .order_terms import SUBMIT
+from .render import NOTICE, TERMS, Renderer, cut_text
 from .rows import EntryFilter, Version
 from .view import LIVE, View
 
 EXPLAINED = (ORDER_ACTION, DECISION, THESIS)
 MOST_ENTRIES = 200
 _TEXT = 1_500
-_ACTS = ("decision.recorded", "order_action.recorded")
+_ACTS = (
+    "decision.recorded", "order_action.recorded", "thesis.opened", "thesis.updated", "thesis.closed",
+)  # fmt: skip
 _SESSION_SHOWINGS = 20
 _JUDGEMENTS = 10_000
 _NAMED = 10
@@ -37,7 +40,14 @@ class Explanation:
     def lines(self) -> list[str]:
         """The bundle for a person, a line a step."""
         head = self.body["subject"]
-        told = [f"{head['kind']} {head['id']} {head['status']} {head.get('symbol') or ''}".rstrip()]
+        order = f", order {head['order_status']}" if "order_status" in head else ""
+        named = [
+            f"{name} {' '.join(head[name].split())}" for name in TERMS.get(head["kind"], ()) if name in head
+        ]
+        terms = f" ({', '.join(named)})" if named else ""
+        told = [
+            f"{head['kind']} {head['id']} {head['status']}{order} {head.get('symbol') or ''}".rstrip() + terms
+        ]
         steps = self.body["steps"]
         told += [
             f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {step['what']}{_named(step)}"
@@ -77,12 +87,19 @@ def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
     ordered = [entry for entry in sorted(found.values(), key=_place) if _tells(entry, related)]
     body = {
         "notice": NOTICE,
-        "subject": renderer.concise(subject, view.at, _TEXT),
+        "subject": renderer.concise(subject, view.at, _TEXT) | _order_status(view, subject),
         "related": sorted(related - {memory_id}),
         "steps_total": len(ordered),
         "steps": [_step(entry, renderer, own=_is_own(entry, view)) for entry in ordered[-MOST_ENTRIES:]],
     }
     return Explanation(body)
+
+
+def _order_status(view: View, subject: Version) -> dict[str, str]:
+    """How the order stands that a modify or cancel is about."""
+    submit = view.version(str(subject.details.get("submit_action_id", "")))
+    status = submit.details.get("order", {}).get("status") if submit is not None else None
+    return {"order_status": status} if status else {}
 
 
 def _place(entry: Entry) -> tuple[bool, int]:
@@ -205,8 +222,11 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
         return f"was shown {'the state' if content['surface'] == 'state' else entry.subject_id}"
     if entry.event_type == "order_action.recorded":
         terms = [content.get(name) for name in ("side", "quantity", "order_type", "limit_price")]
-        named = " ".join(str(term) for term in terms if term is not None)
-        return f"intended to {content['operation']}{symbol} {named}: {' '.join(content['text'].split())}"
+        named = "".join(f" {term}" for term in terms if term is not None)
+        return (
+            f"intended to {content['operation']}{symbol}{named}{_order_named(content)}:"
+            f" {' '.join(content['text'].split())}"
+        )
     if entry.event_type == "order.submitted":
         return f"the broker has the order{symbol} {entry.subject_id}"
     if entry.event_type == "order.outcome":
@@ -234,3 +254,13 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
         return f"closed the thesis: {', '.join(told) or 'no outcome'}"
     said = content.get("text") or content.get("message") or content.get("note") or content.get("status") or ""
     return f"{entry.event_type}{symbol}: {' '.join(str(said).split())}"
+
+
+def _order_named(content: dict[str, Any]) -> str:
+    """The order that a modify or cancel is about, by its submit and the caller's own id."""
+    if content["operation"] == SUBMIT:
+        return ""
+    action = content.get("submit_action_id") or content.get("previous_action_id")
+    own = content.get("client_order_id")
+    named = " ".join([*([action] if action else []), *([f"({own})"] if own else [])])
+    return f" of order {named}" if named else ""

@@ -30,7 +30,7 @@ from .rows import Delivery, EntryFilter, Filter, Head, Version
 from .search import cursor
 from .search.recall import Question, recall, selected
 from .showing import show_hits, show_memory
-from .state import build_state
+from .state import build_state, working_orders
 from .symbols import Symbols
 from .view import Layer, View
 
@@ -160,18 +160,22 @@ class Readings:
                 return explain(view, self._renderer, identifier(memory_id, field="memory_id"))
 
     def unreconciled(self, caller: Caller, symbol: str | None, limit: int, as_of: int | None = None) -> Reply:
-        """Order actions whose outcome is not known, oldest first, with their age, as they stood."""
+        """Actions whose outcome is not known, and orders still working; oldest first, with age, as they stood."""
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
             with self._view(snapshot, cut, at) as view:
                 named = None if symbol is None else view.spellings(symbol)
             found = snapshot.unreconciled(named, cut, limit=limit)
             total = snapshot.count_unreconciled(named, cut)
+            working = working_orders(snapshot, self._renderer, named, cut, at, limit)
+            working_total = snapshot.count_open_orders(named, cut)
         body: dict[str, Any] = {
             "notice": NOTICE,
             "total": total,
-            "truncated": total > len(found),
+            "open_orders_total": working_total,
+            "truncated": total > len(found) or working_total > len(working),
             "orders": [self._renderer.open_order(action, at) for action in found],
+            "open_orders": working,
         }
         return Reply(body, as_text(body))
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .caller import Caller
+from .engines.base import Snapshot
 from .events import Position, Selected
 from .exposure import held_symbols
-from .lifecycle import DECISION, LESSON, THESIS
-from .render import NOTICE, Renderer, as_text, cut_text
+from .lifecycle import DECISION, LESSON, ORDER_ACTION, RISK_NOTE, THESIS
+from .render import NOTICE, Renderer, as_text, cut_text, terms_of
 from .rows import Caution, Filter, Holdings, Version
 from .search.recall import selected
 from .view import View
@@ -18,6 +19,10 @@ from .view import View
 STATE_SCHEMA = 1
 SECTION = 8
 RECENT = 5
+RISKS = 5
+_RECENT_VERSIONS = (50, 400, 3_200)
+_RISK_TEXT = 280
+_TERM = 30
 _FULL_TEXT = 900
 _TEXT_STEPS = (_FULL_TEXT, 450, 220, 110, 60)
 _LINE = 140
@@ -58,6 +63,8 @@ class _Sections:
     """Open theses on symbols that are not held, by memory id."""
     rationales: list[dict[str, Any]]
     unreconciled: list[Version]
+    open_orders: list[dict[str, Any]]
+    risks: list[Version]
     cautions: list[Caution]
     counts: dict[str, int]
 
@@ -102,6 +109,8 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
         for flag in view.flags(limit=SECTION)
     ]
     held = held_symbols(view)
+    own = view.layers[0].snapshot
+    risks = Filter(kind=RISK_NOTE, status="active")
     theses = _due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS)
     return _Sections(
         held_named=list(held)[:_HELD],
@@ -119,21 +128,54 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
         holdings=view.holdings(),
         rationales=_rationales(view, held),
         unreconciled=view.unreconciled(None, limit=SECTION),
+        open_orders=working_orders(own, renderer, None, view.cut, view.at, SECTION),
+        risks=view.versions(risks, limit=RISKS),
         cautions=view.cautions(limit=SECTION),
         theses=theses,
         lessons=view.versions(validated, limit=SECTION),
         due=due,
         flags=flags,
-        recent=view.changed_by(caller.agent, limit=RECENT),
+        recent=_recent(view, caller.agent),
         counts={
             "open_theses": view.count_versions(open_theses),
             "validated_lessons": view.count_versions(validated),
             "reviews_due": view.count_due() + view.count_flags(),
             "memories": view.totals()[0],
             "held_symbols": len(held),
-            "unreconciled_orders": view.layers[0].snapshot.count_unreconciled(None, view.cut),
+            "unreconciled_orders": own.count_unreconciled(None, view.cut),
+            "open_orders": own.count_open_orders(None, view.cut),
+            "risk_notes": view.count_versions(risks),
         },
     )
+
+
+def working_orders(
+    snapshot: Snapshot, renderer: Renderer, symbols: tuple[str, ...] | None, cut: int, at: int, limit: int
+) -> list[dict[str, Any]]:
+    """Orders that the broker has and that are not done, oldest first, with the terms that its modifies left."""
+    submits = snapshot.open_orders(symbols, cut, limit=limit)
+    changes = snapshot.changes_of(tuple(submit.memory_id for submit in submits), cut) if submits else []
+    return [
+        renderer.working_order(
+            submit,
+            [change for change in changes if change.details["submit_action_id"] == submit.memory_id],
+            at,
+        )
+        for submit in submits
+    ]
+
+
+def _recent(view: View, agent: str) -> list[Version]:
+    """The latest version the agent wrote of each memory it wrote last, newest first."""
+    latest: dict[str, Version] = {}
+    for most in _RECENT_VERSIONS:
+        found = view.changed_by(agent, limit=most)
+        latest = {}
+        for version in found:
+            latest.setdefault(version.memory_id, version)
+        if len(latest) >= RECENT or len(found) < most:
+            break
+    return list(latest.values())[:RECENT]
 
 
 def _due_then_newest(
@@ -149,6 +191,8 @@ def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> d
     return _positions(sections, renderer) | {
         "warnings": [_warning(caution, renderer) for caution in sections.cautions],
         "unreconciled_orders": [renderer.open_order(action, at) for action in sections.unreconciled],
+        "open_orders": sections.open_orders,
+        "risk_notes": [renderer.concise(note, at, min(longest, _RISK_TEXT)) for note in sections.risks],
         "open_theses": [_item(version, renderer, at, longest) for version in sections.theses],
         "validated_lessons": [_item(version, renderer, at, longest) for version in sections.lessons],
         "reviews_due": reviews[:SECTION],
@@ -159,6 +203,8 @@ def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> d
             "open_theses": max(0, sections.counts["open_theses"] - len(sections.theses)),
             "validated_lessons": max(0, sections.counts["validated_lessons"] - len(sections.lessons)),
             "reviews_due": max(0, sections.counts["reviews_due"] - len(reviews[:SECTION])),
+            "open_orders": max(0, sections.counts["open_orders"] - len(sections.open_orders)),
+            "risk_notes": max(0, sections.counts["risk_notes"] - len(sections.risks)),
         },
     }
 
@@ -178,9 +224,11 @@ def _drop_until_fits(
                 kept.unexplained,
                 kept.idle,
                 kept.rationales,
-                kept.unreconciled,
-                kept.cautions,
+                kept.risks,
                 kept.lessons,
+                kept.cautions,
+                kept.open_orders,
+                kept.unreconciled,
                 kept.theses,
             ),
             key=_length,
@@ -205,6 +253,7 @@ def _rationales(view: View, held: dict[str, Position]) -> list[dict[str, Any]]:
         theses = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=1)
         behind = theses or view.versions(Filter(kind=DECISION, symbol=symbol), limit=1)
         why = {"memory_id": behind[0].memory_id, "kind": behind[0].kind} if behind else {}
+        why |= terms_of(behind[0], _LINE) if behind else {}
         text = cut_text(behind[0].text, _LINE) if behind else "no thesis or decision is recorded"
         found.append({"symbol": symbol, "quantity": held[symbol].quantity, **why, "text": text})
     return found
@@ -238,12 +287,9 @@ def _item(version: Version, renderer: Renderer, at: int, longest: int) -> dict[s
     shown["version"] = version.version
     if version.tags:
         shown["tags"] = list(version.tags[:_TAGS_SHOWN])
-    terms = {
-        name: cut_text(str(version.details[name]), _LINE)
-        for name in ("direction", "horizon", "target", "invalidation")
-        if name in version.details
-    }
-    return shown | terms
+    if "horizon" in version.details:
+        shown["horizon"] = cut_text(str(version.details["horizon"]), _LINE)
+    return shown
 
 
 def _due_item(version: Version, renderer: Renderer, at: int) -> dict[str, Any]:
@@ -259,13 +305,24 @@ def _due_item(version: Version, renderer: Renderer, at: int) -> dict[str, Any]:
 def _line(version: Version, renderer: Renderer) -> str:
     named = f"{version.kind} {version.memory_id} {version.status}"
     symbol = f" {version.symbol}" if version.symbol else ""
-    text = " ".join(version.text.split())
-    return (
-        f"{renderer.time(version.effective_at)} {named} v{version.version}{symbol}: {cut_text(text, _LINE)}"
-    )
+    terms = _terms(version)
+    text = cut_text(" ".join(version.text.split()), _LINE - len(terms))
+    return f"{renderer.time(version.effective_at)} {named} v{version.version}{symbol}{terms}: {text}"
+
+
+def _terms(version: Version) -> str:
+    """In brackets what the line's text alone may not say: a thesis' terms or result, a decision's action."""
+    terms: dict[str, Any] = terms_of(version, _TERM)
+    if version.kind == ORDER_ACTION and version.details.get("order", {}).get("status"):
+        terms = {"order": version.details["order"]["status"]}
+    elif version.kind == THESIS and version.status == "closed":
+        closed = version.details.get("outcome", {})
+        terms = {name: closed[name] for name in ("result", "pnl", "return_pct") if name in closed}
+    said = ", ".join(f"{name} {cut_text(' '.join(str(term).split()), _TERM)}" for name, term in terms.items())
+    return f" ({said})" if said else ""
 
 
 def _shown(sections: _Sections) -> tuple[Selected, ...]:
     """The memories whose text the state shows."""
-    texts = (*sections.theses, *sections.lessons, *sections.recent)
+    texts = (*sections.theses, *sections.lessons, *sections.risks, *sections.recent)
     return tuple(dict.fromkeys(selected(version) for version in texts))

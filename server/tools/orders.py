@@ -147,7 +147,7 @@ TOOLS = (
     reading(
         "list_unreconciled_orders",
         "List unreconciled orders",
-        "Order actions whose outcome is not known, with age.",
+        "Order actions whose outcome is not known, and open_orders still working at the broker, with age.",
         UnreconciledArguments,
         _unreconciled,
     ),

@@ -118,6 +118,15 @@ class Snapshot(Protocol):
     def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
         """How many actions `unreconciled` would give without a limit."""
 
+    def open_orders(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
+        """Submits whose order touches one of the symbols (None: any) and still works at the broker, oldest first."""
+
+    def count_open_orders(self, symbols: tuple[str, ...] | None, cut: int) -> int:
+        """How many submits `open_orders` would give without a limit."""
+
+    def changes_of(self, submits: tuple[str, ...], cut: int) -> list[Version]:
+        """The modifies of the submits' orders that stood acknowledged at the cut, in order of their answers."""
+
     def cautions(self, cut: int, *, limit: int) -> list[Caution]:
         """Invalidation warnings on open theses that have not been updated since, newest first."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -169,6 +170,27 @@ def test_open_actions_are_those_that_were_open_then_oldest_first(
             assert {action.status for action in found} <= {"intent", "unknown"}
             assert snapshot.count_unreconciled(symbols, cut) == len(wanted)
             assert snapshot.unreconciled(symbols, cut, limit=1) == found[:1]
+
+
+def test_open_orders_are_those_that_worked_then(story: Story) -> None:
+    works = {"arrived": ["act_1"], "filled": []}
+    with story.crew.engine.read() as snapshot:
+        for symbols, cut in product(UNRECONCILED, every_cut(story)):
+            found = snapshot.open_orders(symbols, cut, limit=9)
+            touched = symbols is None or "AAPL" in symbols
+            assert [s.memory_id for s in found] == (at(story, cut, works, []) if touched else [])
+            assert snapshot.count_open_orders(symbols, cut) == len(found)
+
+
+def test_the_changes_of_an_order_are_the_modifies_acknowledged_by_then(story: Story) -> None:
+    story.act("again", "act_4", intent("modify", submit_action_id="act_1"))
+    story.act("one", "act_4", outcome("acknowledged"))
+    story.act("both", "act_3", outcome("acknowledged"))
+    wanted = {"one": ["act_4"], "both": ["act_4", "act_3"]}
+    with story.crew.engine.read() as snapshot:
+        for cut in every_cut(story):
+            found = [v.memory_id for v in snapshot.changes_of(("act_1", "act_2"), cut)]
+            assert found == at(story, cut, wanted, [])
 
 
 def test_an_open_action_shows_the_status_it_had_at_the_cut(story: Story) -> None:
@@ -369,6 +391,7 @@ def test_a_rebuild_leaves_every_reading_of_orders_as_it_was(story: Story) -> Non
                 (
                     snapshot.holdings(cut), snapshot.cautions(cut, limit=9), snapshot.submit_of("c-1", cut),
                     *(snapshot.unreconciled(symbols, cut, limit=9) for symbols in UNRECONCILED),
+                    *snapshot.open_orders(None, cut, limit=9), *snapshot.changes_of(("act_1",), cut),
                     *(snapshot.last_intent(*who, cut) for who in LAST_INTENT),
                     *(sorted(snapshot.acting_on(name, cut)) for name in ACTING_ON),
                 )

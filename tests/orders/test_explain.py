@@ -98,7 +98,10 @@ def test_one_bundle_tells_the_whole_trade_in_order_of_sequence(
 def test_the_text_says_the_same_a_line_a_step(floor: Any, story: dict[str, Any]) -> None:
     explained = floor.book.explain(story["order"])
     head, *lines = explained.lines()
-    assert head == f"order_action {story['order']} acknowledged AAPL"
+    assert head == f"order_action {story['order']} acknowledged, order filled AAPL"
+    heads = {name: floor.book.explain(story[name]).lines()[0] for name in ("decision", "thesis")}
+    assert heads["decision"].endswith("recorded AAPL (action buy)")
+    assert heads["thesis"].endswith("open AAPL")
     assert len(lines) == len(EVENTS)
     for line, step in zip(lines, explained.body["steps"], strict=True):
         assert line.split()[0] == str(step["sequence"])
@@ -178,6 +181,38 @@ def test_a_cancel_tells_the_order_it_cancelled_and_a_submit_what_followed_it(flo
     for name in (submit, modify, cancel):
         subjects = {step["subject"] for step in steps(floor, name)}
         assert subjects >= {submit, modify, cancel} - ({cancel} if name == modify else set())
+
+
+def test_a_cancel_names_its_order_and_says_how_that_stands(floor: Any) -> None:
+    submit = floor.submit(symbol="MSFT", client_order_id="c-7").id
+    floor.outcome(submit, "acknowledged")
+    cancel = floor.follow("cancel", submit, symbol="MSFT", client_order_id="c-7").id
+    floor.outcome(cancel, "acknowledged")
+    assert floor.book.explain(cancel).body["subject"]["order_status"] == "open"
+    floor.outcome(cancel, "cancelled")
+    explained = floor.book.explain(cancel)
+    assert explained.lines()[0] == f"order_action {cancel} acknowledged, order cancelled MSFT"
+    told = next(step["what"] for step in explained.body["steps"] if step["subject"] == cancel)
+    assert told.startswith(f"intended to cancel MSFT of order {submit} (c-7): AAPL closed")
+    first = next(step["what"] for step in explained.body["steps"] if step["subject"] == submit)
+    assert first.startswith("intended to submit MSFT buy 10: AAPL closed")
+
+
+def test_a_thesis_is_told_with_the_searches_and_state_of_its_session_just_before_it(floor: Any) -> None:
+    floor.book.state(floor.caller())
+    floor.book.search(floor.caller(), SearchRequest(query="services"))
+    floor.book.search(floor.caller("bob"), SearchRequest(query="noise"))
+    floor.book.search(floor.caller(session_id="ses-other"), SearchRequest(query="elsewhere"))
+    thesis = floor.thesis(direction="long", target="250", invalidation="below 181").id
+    explained = floor.book.explain(thesis)
+    assert [step["event"] for step in explained.body["steps"]] == [
+        "memory.delivered", "memory.retrieved", "thesis.opened",
+    ]  # fmt: skip
+    assert explained.lines()[0].endswith("open AAPL (direction long, target 250, invalidation below 181)")
+    subject = explained.body["subject"]
+    assert (subject["direction"], subject["target"], subject["invalidation"]) == ("long", "250", "below 181")
+    floor.book.search(floor.caller(), SearchRequest(query="later"))
+    assert floor.book.explain(thesis).body["steps_total"] == 3
 
 
 def test_a_run_tells_the_live_thesis_before_its_own_acts_and_mixes_no_sequences(floor_at: Any) -> None:

@@ -300,6 +300,25 @@ def test_a_default_hit_is_small(seat: Any) -> None:
     assert len(as_text(seat.find("fact", detailed=True)["hits"][0]).encode()) > 600
 
 
+def test_a_default_hit_tells_the_terms_of_a_thesis_and_the_action_of_a_decision_and_stays_small(
+    seat: Any,
+) -> None:
+    """P047"""
+    seat.do(OpenThesis(text="fact", symbol="AAPL", direction="long", target="250", invalidation="below 181"))
+    seat.do(Decide(text="fact", symbol="AAPL", action="buy"))
+    decision, thesis = seat.find("fact")["hits"]
+    assert (thesis["direction"], thesis["target"], thesis["invalidation"]) == ("long", "250", "below 181")
+    assert decision["action"] == "buy"
+    for word in ("word ", "目标价", "🚀", 'no" \\ '):
+        long = (word * 400)[:480].strip()
+        seat.do(OpenThesis(text=f"wide {word * 900}", symbol="AAPL", direction="neutral", target=long,
+                           invalidation=long))  # fmt: skip
+    for hit in seat.find("wide")["hits"]:
+        assert len(as_text(hit).encode()) <= 600
+        assert len(hit["text"]) >= 40
+        assert hit["target"].endswith("…")
+
+
 def test_a_search_is_recorded_with_all_that_it_saw_and_gave(seat: Any) -> None:
     ids = _fill(seat, 70)
     request = SearchRequest(query="breakout", conditions=Filter(kind="memory"), limit=5)

@@ -9,11 +9,13 @@ import pytest
 
 from store.commands import (
     CloseThesis,
+    Decide,
     FlagMemory,
     NoteRisk,
     OpenThesis,
     ProposeLesson,
     Remember,
+    ResolveMemory,
     UpdateThesis,
 )
 from store.render import as_text
@@ -34,7 +36,7 @@ def test_an_empty_memory_says_that_it_is_empty_and_that_nothing_must_be_invented
     assert "empty" in state["empty"]
     assert "not invent" in state["empty"]
     for name in ("held_symbols", "current_position_rationales", "open_theses", "validated_lessons", "reviews_due",
-                 "recent"):  # fmt: skip
+                 "recent", "open_orders", "risk_notes"):  # fmt: skip
         assert state[name] == []
     assert {"open_theses": 0, "validated_lessons": 0, "reviews_due": 0, "memories": 0}.items() <= state[
         "counts"
@@ -140,13 +142,44 @@ def test_the_agents_last_five_entries_are_shown_one_line_each(seat: Any) -> None
         seat.do(NoteRisk(text="of another"), "bob")
     thesis = seat.do(OpenThesis(text="plan", symbol="F"), "bob")
     seat.do(UpdateThesis(thesis_id=thesis.id, text="better plan"))
-    seat.do(CloseThesis(thesis_id=thesis.id, result="x"))
+    seat.do(CloseThesis(thesis_id=thesis.id, result="win", pnl="12.5"))
     recent = seat.state()["recent"]
     assert len(recent) == 5
     assert all("\n" not in line and len(line) <= 300 for line in recent)
-    assert [line.split(": ")[1][:6] for line in recent] == ["better", "better", "note 6", "note 5", "note 4"]
-    assert f"thesis {thesis.id} closed v3 F" in recent[0]
+    assert [line.split(": ")[1][:6] for line in recent] == ["better", "note 6", "note 5", "note 4", "note 3"]
+    assert f"thesis {thesis.id} closed v3 F (result win, pnl 12.5): " in recent[0]
     assert "of another" not in json.dumps(recent)
+
+
+def test_many_wordings_of_one_memory_take_one_of_the_recent_lines(seat: Any) -> None:
+    older = [seat.do(Remember(text=f"note {at}")).id for at in range(4)]
+    thesis = seat.do(
+        OpenThesis(text="plan", symbol="F", direction="long", target="14", invalidation="below 10")
+    )
+    for at in range(60):
+        seat.do(UpdateThesis(thesis_id=thesis.id, text=f"plan {at}"))
+    seat.do(UpdateThesis(thesis_id=thesis.id, text="another's"), "bob")
+    recent = seat.state()["recent"]
+    assert [line.split()[2] for line in recent] == [thesis.id, *older[::-1]]
+    assert recent[0].endswith("open v61 F (direction long, target 14, invalidation below 10): plan 59")
+    decided = seat.do(Decide(text="Add.", action="buy", symbol="F"))
+    assert seat.state()["recent"][0].endswith(f"decision {decided.id} recorded v1 F (action buy): Add.")
+
+
+def test_the_newest_active_risk_notes_are_shown_whatever_they_are_about_and_the_rest_counted(
+    seat: Any,
+) -> None:
+    notes = [seat.do(NoteRisk(text=f"risk {at}", symbol="F" if at % 2 else None)).id for at in range(7)]
+    then = seat.clock.us
+    seat.do(ResolveMemory(memory_id=notes[-1], status="resolved"))
+    state = seat.state(seat.caller("bob"))
+    assert [note["id"] for note in state["risk_notes"]] == notes[5:0:-1]
+    assert (state["counts"]["risk_notes"], state["omitted"]["risk_notes"]) == (6, 1)
+    shown = {one["id"] for one in seat.last_content("memory.delivered")["shown"]}
+    assert shown == set(notes[1:6])
+    before = seat.state(as_of=then)
+    assert [note["id"] for note in before["risk_notes"]] == notes[6:1:-1]
+    assert (before["counts"]["risk_notes"], before["omitted"]["risk_notes"]) == (7, 2)
 
 
 def test_lessons_that_are_only_proposed_are_not_shown_as_validated(seat: Any) -> None:

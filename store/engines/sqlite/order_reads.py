@@ -15,7 +15,11 @@ _ENTRY = ", ".join(COLUMNS)
 _HOLDINGS = ", ".join(field.name for field in fields(Holdings))
 _CAUTION = ", ".join(f"w.{field.name}" for field in fields(Caution))
 _LINKS = ("decision_id", "thesis_id", "previous_action_id", "submit_action_id")
-_OPEN = f"v.kind = '{ORDER_ACTION}' AND v.status IN ('intent', 'unknown') AND {STANDING}"
+_UNKNOWN = f"v.kind = '{ORDER_ACTION}' AND v.status IN ('intent', 'unknown') AND {STANDING}"
+_WORKING = (
+    f"v.kind = '{ORDER_ACTION}' AND {STANDING}"
+    " AND json_extract(v.details, '$.order.status') IN ('open', 'partially_filled')"
+)
 
 
 class OrderReads(Reading):
@@ -29,14 +33,33 @@ class OrderReads(Reading):
         return None if row is None else Holdings(*row)
 
     def unreconciled(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
-        where, bindings = _open_actions(symbols, cut)
+        return self._oldest(*_touching(_UNKNOWN, symbols, cut), limit)
+
+    def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
+        return self._count(*_touching(_UNKNOWN, symbols, cut))
+
+    def open_orders(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
+        return self._oldest(*_touching(_WORKING, symbols, cut), limit)
+
+    def count_open_orders(self, symbols: tuple[str, ...] | None, cut: int) -> int:
+        return self._count(*_touching(_WORKING, symbols, cut))
+
+    def changes_of(self, submits: tuple[str, ...], cut: int) -> list[Version]:
+        return self._versions(
+            f"SELECT {VERSION} FROM memory_versions v WHERE v.kind = '{ORDER_ACTION}' AND v.status = 'acknowledged'"
+            f" AND {STANDING} AND json_extract(v.details, '$.operation') = 'modify'"
+            f" AND json_extract(v.details, '$.submit_action_id') IN ({', '.join('?' * len(submits))})"
+            " ORDER BY v.sequence_from",
+            (cut, cut, *submits),
+        )
+
+    def _oldest(self, where: str, bindings: tuple[Any, ...], limit: int) -> list[Version]:
         return self._versions(
             f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.created_at, v.ordinal LIMIT ?",
             (*bindings, limit),
         )
 
-    def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
-        where, bindings = _open_actions(symbols, cut)
+    def _count(self, where: str, bindings: tuple[Any, ...]) -> int:
         row = self._one(f"SELECT count(*) FROM memory_versions v WHERE {where}", bindings)
         return int(row[0]) if row else 0
 
@@ -130,12 +153,12 @@ class OrderReads(Reading):
         return [Entry(*row) for row in rows]
 
 
-def _open_actions(symbols: tuple[str, ...] | None, cut: int) -> tuple[str, tuple[Any, ...]]:
-    """Order actions that are still intent or unknown at the cut and touch one of the symbols (None: any)."""
+def _touching(standing: str, symbols: tuple[str, ...] | None, cut: int) -> tuple[str, tuple[Any, ...]]:
+    """Order actions that stand so at the cut and touch one of the symbols (None: any)."""
     if symbols is None:
-        return _OPEN, (cut, cut)
+        return standing, (cut, cut)
     marks = ", ".join("?" * len(symbols))
     touching = (
         f"EXISTS (SELECT 1 FROM memory_intents i WHERE i.action_id = v.memory_id AND i.symbol IN ({marks}))"
     )
-    return f"{touching} AND {_OPEN}", (*symbols, cut, cut)
+    return f"{touching} AND {standing}", (*symbols, cut, cut)
