@@ -103,9 +103,11 @@ class OrderModel:
         else:
             self.orders.pop(action, None)
 
-    def open_on(self, symbols: set[str]) -> set[str]:
-        """Those of the symbols that an action without a known outcome touches."""
-        return {name for action in self.open_now() for name in self.actions[action]["touches"] & symbols}
+    def risky(self, operation: str, symbols: set[str]) -> set[str]:
+        """Those of the symbols on which an outcome is not known or, before a submit, an order is at work."""
+        at_work = [name for name, order in self.orders.items() if FILLS[order.status]]
+        named = self.open_now() + (at_work if operation == "submit" else [])
+        return {symbol for name in named for symbol in self.actions[name]["touches"] & symbols}
 
     def open_now(self) -> list[str]:
         """The actions whose outcome is not known, oldest first."""

@@ -298,7 +298,7 @@ class OrderMachine(RuleBasedStateMachine):
         terms: Any,
     ) -> None:
         warned = {line.split()[1] for line in written.warnings if line.startswith("duplicate_order_risk")}
-        assert warned == self.model.open_on(touches)
+        assert warned == self.model.risky(operation, touches)
         decision = written.extra["decision_id"]
         self.model.intended(written.id, operation, touches, submit, quantity, terms, decision)
 
