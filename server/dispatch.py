@@ -8,6 +8,7 @@ behind a writer.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +22,7 @@ from mcp_types import CallToolResult, TextContent
 from store import Book, Caller, Reply
 from store.errors import ClockError, DeskbookError, InvalidInput, NotFound, PermissionDenied, StoreError
 
-from .arguments import Arguments, read_arguments
+from .arguments import Arguments, published_schema, read_arguments
 from .calls import Call
 from .errors import INTERNAL, describe, error_text
 from .identity import CallClock, read_labels, resolve_clock
@@ -166,7 +167,7 @@ class Dispatch:
 
     def _note_failed(self, call: Call, name: str, fault: Exception) -> None:
         code = fault.code if isinstance(fault, DeskbookError) else INTERNAL
-        field = fault.field if isinstance(fault, DeskbookError) else None
+        field = _known_field(fault, name)
         caller, run = self._refused_caller(call, name)
         if _without_ledger(call, run):
             return
@@ -228,6 +229,15 @@ def _told(fault: Exception, tool: ToolSpec | None) -> dict[str, Any]:
 
 def _ledger(call: Call, run: str | None) -> tuple[str, str | None]:
     return call.identity.strategy, run
+
+
+def _known_field(fault: Exception, tool: str) -> str | None:
+    """The argument at fault, as the tool calls it: what a caller made up neither fills the ledger nor its sums."""
+    named = fault.field if isinstance(fault, DeskbookError) else None
+    head = re.split(r"[.\[ ]", named, maxsplit=1)[0] if named else None
+    known = published_schema(TOOLS[tool].arguments)["properties"] if tool in TOOLS else {}
+    labels = ("deskbook/", "DESKBOOK_")
+    return head if head in known or (head is not None and head.startswith(labels)) else None
 
 
 def _without_ledger(call: Call, run: str | None) -> bool:

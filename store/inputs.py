@@ -63,10 +63,10 @@ def tag_list(given: tuple[str, ...], *, field: str = "tags") -> tuple[str, ...]:
     found: dict[str, None] = {}
     for index, tag in enumerate(given):
         check_text(tag, field=f"{field}[{index}]")
-        plain = " ".join(unicodedata.normalize("NFKC", tag).split()).lower()
-        # As typed it is kept too, so what normalising takes away is bounded as well.
-        longest = max(len(plain), len(tag) // 2)
-        if not plain or longest > TAG_CHARS or _CONTROL.search(plain):
+        # As typed it is kept too, so that is bounded as well, and before normalising: NFKC is quadratic on marks.
+        short = len(tag) <= 2 * TAG_CHARS + 1
+        plain = " ".join(unicodedata.normalize("NFKC", tag).split()).lower() if short else ""
+        if not plain or len(plain) > TAG_CHARS or _CONTROL.search(plain):
             raise InvalidInput(
                 f"{field}[{index}] must have 1 to {TAG_CHARS} characters and no control characters.",
                 field=f"{field}[{index}]",
@@ -132,7 +132,7 @@ def decimal_text(value: str | None, *, field: str, percent: bool = True) -> str 
         return None
     check_text(value, field=field)
     try:
-        number = Decimal(value.strip().removesuffix("%" if percent else "").replace("_", ""))
+        number = Decimal(value.strip().removesuffix("%" if percent else ""))
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or len(value) > 64 or abs(number.adjusted()) > 30:

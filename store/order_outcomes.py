@@ -102,8 +102,7 @@ def _answer(
         submitted = OrderSubmitted(
             action_id=action.memory_id, client_order_id=own_id, broker_order_id=told.get("broker_order_id")
         )
-        subject = own_id or told.get("broker_order_id") or action.memory_id
-        drafts.append(Draft(submitted, "order", subject, symbol=action.symbol))
+        drafts.append(Draft(submitted, "order", action.memory_id, symbol=action.symbol))
     return Plan(tuple(drafts))
 
 
@@ -142,16 +141,20 @@ def _order_outcome(
         previous=order.get("status", "open"),
         standing=caller.standing,
         order_status=certainty,
-        notices=_gaps(submit, filled or before, told) if certainty == "filled" else (),
+        notices=_gaps(submit, filled or before, told, transaction, view) if certainty == "filled" else (),
         **told,
     )
     return Plan((about(submit, event),))
 
 
-def _gaps(submit: Version, filled: str | None, told: dict[str, Any]) -> tuple[str, ...]:
-    """What a final fill leaves open, in words for whoever reported it."""
+def _gaps(
+    submit: Version, filled: str | None, told: dict[str, Any], transaction: Transaction, view: View
+) -> tuple[str, ...]:
+    """What a final fill leaves open, in words for whoever reported it; what was ordered is as last modified."""
     found = []
-    ordered = submit.details.get("quantity")
+    changes = transaction.changes_of((submit.memory_id,), view.cut)
+    quantities = [change.details["quantity"] for change in changes if change.details.get("quantity")]
+    ordered = [submit.details.get("quantity"), *quantities][-1]
     if filled is not None and ordered is not None and Decimal(filled) < Decimal(ordered):
         found.append(
             f"The order is filled with {filled} of the {ordered} ordered, and that is final. Working orders are"

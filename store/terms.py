@@ -21,6 +21,7 @@ _TERM = re.compile(r"\w+")
 _PLAIN = re.compile(r"[\x00-\x7f]*")
 
 MAX_QUERY_TERMS = 32
+_MOST_MARKS = 30
 
 _STOPWORDS = frozenset(
     "a an and are as at be been but by did do does for from had has have how if in into is it its my not of "
@@ -61,10 +62,23 @@ def _pairs(run: str) -> tuple[str, ...]:
     return tuple(run[at : at + 2] for at in range(len(run) - 1))
 
 
+def _without_mark_floods(text: str) -> str:
+    """The text with at most 30 combining marks in a row, as in Unicode's stream-safe form (UAX 15).
+
+    NFKC takes quadratic time on longer runs, and no writing has them.
+    """
+    kept, run = [], 0
+    for character in text:
+        run = run + 1 if unicodedata.combining(character) else 0
+        if run <= _MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
 def _spread(text: str, cut_run: Callable[[str], str]) -> str:
     if _PLAIN.fullmatch(text):
         return text
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicodedata.normalize("NFKC", _without_mark_floods(text))
     parts = []
     for character in plain:
         if unicodedata.category(character) == "So":

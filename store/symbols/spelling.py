@@ -63,6 +63,8 @@ def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
     """
     if given is None:
         return None
+    # Before anything is normalised: NFKC takes quadratic time on long runs of combining marks.
+    _check_length(len(given), 2 * MAX_SYMBOL, field=field, given=given)
     for character in given:
         if unicodedata.category(character) in _INVISIBLE:
             raise InvalidInput(
@@ -72,13 +74,7 @@ def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
             )
     capitals = " ".join(unicodedata.normalize("NFKC", given).split()).upper()
     symbol = unicodedata.normalize("NFKC", capitals)  # a few letters come apart when they are made capitals
-    # The spelling as typed is kept too, so what normalising takes away is bounded as well.
-    if len(symbol) > MAX_SYMBOL or len(given) > 2 * MAX_SYMBOL:
-        raise InvalidInput(
-            f"{field} has {len(given)} characters; at most {MAX_SYMBOL} are allowed.",
-            field=field,
-            hint=f"Name one instrument, for example {_EXAMPLES}.",
-        )
+    _check_length(len(symbol), MAX_SYMBOL, field=field, given=given)
     return one_spelling(symbol) or None
 
 
@@ -195,3 +191,12 @@ _RULES: Final[tuple[Callable[[str], str | None], ...]] = (
     _share_class,
     _index,
 )
+
+
+def _check_length(size: int, most: int, *, field: str, given: str) -> None:
+    if size > most:
+        raise InvalidInput(
+            f"{field} has {len(given)} characters; at most {MAX_SYMBOL} are allowed.",
+            field=field,
+            hint=f"Name one instrument, for example {_EXAMPLES}.",
+        )
