@@ -57,9 +57,7 @@ def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: 
     return Unseen(unseen, retrieved, _told(transaction, caller, unseen, after, symbol) if unseen else "")
 
 
-def _told(
-    transaction: Transaction, caller: Caller, unseen: tuple[str, ...], after: int, symbol: str
-) -> str:
+def _told(transaction: Transaction, caller: Caller, unseen: tuple[str, ...], after: int, symbol: str) -> str:
     """What a warning says of the showings that were missing."""
     ever = transaction.shown(caller.agent, None, None, 0)
     last = {name: ever[name] for name in unseen if name in ever}

@@ -23,7 +23,9 @@ _BELOW = frozenset(
 )
 _ABOVE = frozenset("above over exceed exceeds exceeding greater more higher breakout > >= ≥".split())
 _BREAK = frozenset({"break", "breaks", "breaking"})
-_NOT = frozenset("no not never without unless until fail fails failing cannot can't doesn't won't isn't".split())
+_NOT = frozenset(
+    "no not never without unless until fail fails failing cannot can't doesn't won't isn't".split()
+)
 _BEFORE = _BREAK | frozenset(
     "stop stopped loss stop-loss stoploss sl at price level exit close closes hit hits touch touches reach reaches"
     " to is trades".split()

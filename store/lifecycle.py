@@ -96,6 +96,6 @@ def check_order_step(current: str | None, wanted: str) -> None:
     raise IllegalTransition(
         f"An order that is {current} cannot become {wanted}.",
         field="certainty",
-        hint=f"{current} is final. Only a harness' observation corrects what was claimed; otherwise flag_memory asks a"
-        " person to look at the action.",
+        hint=f"{current} is final. Only a harness' observation corrects what was claimed; otherwise flag_memory asks"
+        " a person to look at the action.",
     )

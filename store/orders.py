@@ -38,6 +38,7 @@ from .symbols import normalise_symbol
 from .view import View
 
 UNRECONCILED = ("intent", "unknown")
+_NAMED = 5
 _TERMS = (
     "side", "quantity", "order_type", "limit_price", "stop_price", "time_in_force", "legs",
 )  # fmt: skip
@@ -78,7 +79,7 @@ def _(command: IntendOrder, transaction: Transaction, caller: Caller, view: View
     decision_id, decision = _decision(command, transaction, caller, view, chain, symbol, terms, reason)
     public, why_not = screen(command.public_reason)
     cautions = [
-        *_duplicate_risk(view, touches, action_id),
+        *_duplicate_risk(transaction, view, touches, action_id, submits=terms["operation"] == SUBMIT),
         *_unseen(transaction, caller, view, touches, action_id),
     ]
     event = OrderIntended(
@@ -130,8 +131,7 @@ def _unknown_order(chain: _Chain, own_id: str | None) -> tuple[str, ...]:
     if chain.opens or chain.previous is not None or own_id is None:
         return ()
     return (
-        "No submit of this client_order_id is known here, so the action follows no order: check the id, or name"
-        " previous_action_id.",
+        "No submit of this client_order_id is known here, so the action follows none. Name previous_action_id.",
     )
 
 
@@ -207,23 +207,40 @@ def _decision(
     return new, (Draft(event, "memory", new, DECISION, symbol),)
 
 
-def _duplicate_risk(view: View, touches: tuple[str, ...], action_id: str) -> list[Warned]:
+def _duplicate_risk(
+    transaction: Transaction, view: View, touches: tuple[str, ...], action_id: str, *, submits: bool
+) -> list[Warned]:
+    """Warn of actions on a symbol that nobody knows the outcome of and, before a submit, of orders at work there."""
     found = []
     for symbol in touches:
-        open_actions = view.unreconciled(symbol, limit=5)
-        if open_actions:
-            names = tuple(action.memory_id for action in open_actions)
-            message = (
-                f"duplicate_order_risk: {symbol} has order actions whose outcome is not known: {', '.join(names)}."
+        unknown = tuple(action.memory_id for action in view.unreconciled(symbol, limit=_NAMED))
+        working = (
+            tuple(
+                order.memory_id
+                for order in transaction.open_orders(view.spellings(symbol), view.cut, limit=_NAMED)
+            )
+            if submits
+            else ()
+        )
+        said = []
+        if unknown:
+            said.append(
+                f"{symbol} has order actions whose outcome is not known: {', '.join(unknown)}."
                 " Reconcile them with record_order_outcome before this order is sent."
             )
+        if working:
+            said.append(
+                f"{symbol} has orders still at work at the broker: {', '.join(working)}."
+                " Modify or cancel them if this order is to take their place."
+            )
+        if said:
             found.append(
                 Warned(
                     code="duplicate_order_risk",
-                    message=message,
+                    message=f"duplicate_order_risk: {' '.join(said)}",
                     symbol=symbol,
                     action_id=action_id,
-                    related=names,
+                    related=tuple(dict.fromkeys((*unknown, *working))),
                 )
             )
     return found
@@ -240,8 +257,8 @@ def _unseen(
         if unseen is None or (not unseen.thesis_ids and view.instrument(symbol) not in held):
             continue
         message = (
-            f"position_order_without_memory_thesis: {symbol} has the open thesis {', '.join(unseen.thesis_ids)}, which"
-            f" was {unseen.told}. Search memory for it."
+            f"position_order_without_memory_thesis: {symbol} has the open thesis {', '.join(unseen.thesis_ids)},"
+            f" which was {unseen.told}. Search memory for it."
             if unseen.thesis_ids
             else f"position_order_without_memory_thesis: {symbol} is held, but no open thesis explains why."
         )

@@ -15,7 +15,9 @@ from .spec import writing
 Direction = Annotated[Literal["long", "short", "neutral"] | None, Word, Field(description="Side.")]
 Horizon = Annotated[OptionalText, Field(description="e.g. 3 months.")]
 Target = Annotated[OptionalText, Field(description="Price or event.")]
-Invalidation = Annotated[OptionalText, Field(description="What proves it wrong; watched if one price or date, e.g. below 205.")]
+Invalidation = Annotated[
+    OptionalText, Field(description="What proves it wrong; watched if one price or date, e.g. below 205.")
+]
 ReviewBy = Annotated[Instant, Field(description="ISO time with offset.")]
 Version = Annotated[Integer, Field(description="Fail unless this is the current version.")]
 

@@ -147,7 +147,14 @@ def test_a_wrong_term_is_refused_by_name_and_nothing_is_stored(
 def test_a_modify_or_cancel_says_which_order_it_is_about(floor: Any, reason: str, operation: str) -> None:
     command = IntendOrder(operation=operation, reason=reason, symbol="AAPL")
     assert floor.refuses(InvalidInput, command).field == "previous_action_id"
-    assert floor.follow(operation, client_order_id="made-elsewhere").extra["previous_action_id"] is None
+    elsewhere = floor.follow(operation, client_order_id="made-elsewhere")
+    assert elsewhere.extra["previous_action_id"] is None
+    (warning,) = elsewhere.warnings
+    assert warning.startswith("No submit of this client_order_id is known here")
+    known = floor.submit(client_order_id="made-here").id
+    floor.outcome(known, "acknowledged")
+    assert floor.follow(operation, client_order_id="made-here").warnings == ()
+    assert floor.follow(operation, known, client_order_id="replacement").extra["previous_action_id"] == known
 
 
 def test_terms_are_kept_in_one_form_and_the_spelling_of_a_leg_as_typed(floor: Any) -> None:

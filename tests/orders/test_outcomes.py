@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from store.commands import IntendOrder, RecordOutcome
+from store.commands import FlagMemory, IntendOrder, RecordOutcome
 from store.errors import IllegalTransition, InvalidInput, NotFound
 
 ANSWERS = ("acknowledged", "rejected", "unknown", "not_sent")
@@ -141,6 +141,51 @@ def test_a_fill_never_falls_nor_passes_what_was_ordered(floor: Any) -> None:
         floor.refuses((InvalidInput, IllegalTransition), command)
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"filled_quantity": "10", "average_price": "187.31"}, []),
+        ({"average_price": "187.31"}, []),
+        ({"filled_quantity": "4", "average_price": "187.31"}, ["4 of the 10 ordered"]),
+        ({"filled_quantity": "10"}, ["no average_price"]),
+        ({"filled_quantity": "4"}, ["4 of the 10 ordered", "no average_price"]),
+    ],
+)
+def test_a_final_fill_that_leaves_something_open_is_kept_and_says_so(
+    floor: Any, told: dict[str, str], said: list[str]
+) -> None:
+    action = floor.submit(quantity="10").id
+    floor.outcome(action, "acknowledged")
+    written = floor.outcome(action, "filled", **told)
+    assert len(written.warnings) == len(said)
+    for warning, part in zip(written.warnings, said, strict=True):
+        assert part in warning
+    assert floor.outcome(action, "filled", **told).warnings == written.warnings
+    assert written.extra["order"]["status"] == "filled"
+
+
+def test_a_fill_is_held_against_the_order_as_it_was_modified(floor: Any) -> None:
+    action = floor.submit(quantity="10").id
+    floor.outcome(action, "acknowledged")
+    for quantity in ("6", "8"):
+        floor.outcome(floor.follow("modify", action, quantity=quantity).id, "acknowledged")
+    floor.outcome(floor.follow("modify", action, quantity="20").id, "rejected")
+    assert floor.outcome(action, "filled", filled_quantity="8", average_price="1").warnings == ()
+    late = floor.submit(quantity="10", symbol="MSFT").id
+    floor.outcome(late, "acknowledged")
+    floor.outcome(floor.follow("modify", late, quantity="12").id, "acknowledged")
+    (warning,) = floor.outcome(late, "filled", filled_quantity="10", average_price="1").warnings
+    assert "10 of the 12 ordered" in warning
+
+
+def test_an_order_that_ended_tells_what_can_still_be_done(floor: Any) -> None:
+    action = floor.submit().id
+    floor.fill(action, filled_quantity="10", average_price="1")
+    fault = floor.refuses(IllegalTransition, RecordOutcome(action_id=action, certainty="cancelled"))
+    assert "flag_memory" in fault.hint
+    assert floor.do(FlagMemory(memory_id=action, reason="wrong")).id == action
+
+
 def test_a_modify_that_was_turned_down_orders_no_more(floor: Any) -> None:
     action = floor.submit(quantity="10").id
     floor.outcome(action, "acknowledged")
@@ -226,10 +271,40 @@ def test_a_new_intent_on_a_symbol_with_an_open_action_is_warned_in_reply_and_ent
     assert (content["related"], content["action_id"]) == ([first], written.id)
 
 
-@pytest.mark.parametrize("certainty", ["acknowledged", "rejected", "not_sent"])
+@pytest.mark.parametrize("certainty", ["rejected", "not_sent", "filled", "cancelled"])
 def test_a_settled_action_is_no_risk(floor: Any, certainty: str) -> None:
-    floor.outcome(floor.submit().id, certainty)
+    first = floor.submit().id
+    if certainty in FILLS:
+        floor.outcome(first, "acknowledged")
+    floor.outcome(first, certainty)
     assert floor.submit().warnings == ()
+
+
+@pytest.mark.parametrize("partly", [True, False])
+def test_a_submit_beside_an_order_at_work_on_the_symbol_is_warned(floor: Any, partly: bool) -> None:
+    first = floor.submit().id
+    floor.outcome(first, "acknowledged")
+    if partly:
+        floor.outcome(first, "partially_filled", filled_quantity="4")
+    assert floor.submit(symbol="MSFT").warnings == ()
+    second = floor.submit(symbol="aapl", quantity="3")
+    (warning,) = second.warnings
+    assert warning == (
+        f"duplicate_order_risk: AAPL has orders still at work at the broker: {first}."
+        " Modify or cancel them if this order is to take their place."
+    )
+    third = floor.submit(quantity="4")
+    assert second.id in third.warnings[0]
+    assert floor.warned("duplicate_order_risk")[-1]["related"] == [second.id, first]
+
+
+def test_a_modify_or_cancel_of_an_order_at_work_is_no_risk(floor: Any) -> None:
+    first = floor.submit().id
+    floor.outcome(first, "acknowledged")
+    modify = floor.follow("modify", first, quantity="12")
+    assert modify.warnings == ()
+    floor.outcome(modify.id, "acknowledged")
+    assert floor.follow("cancel", first).warnings == ()
 
 
 def test_a_submit_repeated_under_its_client_order_id_is_told_to_reconcile_first(floor: Any) -> None:

@@ -274,9 +274,7 @@ def test_an_invalidation_price_is_reached_from_the_side_of_the_thesis(
     assert [content["related"] for content in warned] == ([[thesis]] if reached else [])
 
 
-@pytest.mark.parametrize(
-    "terms", ["2026-02-30", "2026-13-45", "NaN", "Infinity", "sNaN", "²", ""]
-)
+@pytest.mark.parametrize("terms", ["2026-02-30", "2026-13-45", "NaN", "Infinity", "sNaN", "²", ""])
 def test_an_invalidation_that_is_neither_price_nor_date_warns_of_nothing_and_spoils_no_report(
     floor: Any, terms: str
 ) -> None:
@@ -335,13 +333,10 @@ def test_a_text_with_one_price_is_watched_from_the_side_it_says_else_from_the_th
         "RSI below 30",
         "falls 10 percent",
         "falls 10%",
-        "205-210",
         "guidance for 2027 is cut",
         "earnings miss in 2026",
-        "2 earnings misses in a row",
         "below 205 by 2026-06-01",
         "below the low of 2026-02-20",
-        "2026-06-01 or 2026-09-01",
         "a new product",
         "2026-02-30",
     ],

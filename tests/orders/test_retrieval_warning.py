@@ -127,6 +127,38 @@ def test_a_search_before_the_previous_intent_on_the_symbol_does_not_count(floor:
     assert not any(line.startswith(CODE) for line in floor.submit(quantity="12").warnings)
 
 
+def told(written: Any) -> str:
+    (line,) = [line for line in written.warnings if line.startswith(CODE)]
+    return str(line)
+
+
+def test_the_warning_says_truly_when_the_thesis_was_last_shown(floor: Any) -> None:
+    thesis = floor.thesis().id
+    assert "which was never shown to ann. Search" in told(floor.submit())
+    floor.book.search(floor.caller(), SearchRequest(query="thesis"))
+    last = floor.book.head().sequence
+    floor.submit(quantity="2")
+    shown = f"(last shown at sequence {last})"
+    since = "since its last order action on AAPL"
+    assert f"{thesis}, which was not shown to ann {since} {shown}" in told(floor.submit(quantity="3"))
+    elsewhere = {"session_id": "ses-2"}
+    floor.book.search(floor.caller(**elsewhere), SearchRequest(query="thesis"))
+    shown = f"(last shown at sequence {floor.book.head().sequence})"
+    assert f"not shown to ann in this session {since} {shown}" in told(floor.submit(quantity="4"))
+    assert f"not shown to ann in this model call {shown}" in told(floor.submit(labels={"model_call_id": "c"}))
+    assert "never shown to bob." in told(floor.submit("bob"))
+
+
+def test_the_warning_says_of_each_of_several_theses_when_it_was_shown(floor: Any) -> None:
+    first, second = floor.thesis(text="Services grow.").id, floor.thesis(text="Buybacks shrink.").id
+    floor.book.search(floor.caller(), SearchRequest(query="services"))
+    last = floor.book.head().sequence
+    floor.submit()
+    line = told(floor.submit(quantity="2"))
+    assert f"{first} last shown at sequence {last}" in line
+    assert f"{second} never shown" in line
+
+
 def test_reading_an_unchanged_state_again_counts_anew_after_an_order(floor: Any) -> None:
     thesis = floor.thesis().id
     for read in (floor.state, lambda: floor.book.get(floor.caller(), thesis)):
