@@ -83,7 +83,7 @@ def test_an_acknowledged_submit_appends_order_submitted_exactly_once(floor: Any)
     floor.outcome(action, "acknowledged", "bob", broker_order_id="b-1")
     floor.outcome(action, "acknowledged", broker_order_id="b-1")
     (entry,) = floor.seat.entries("order.submitted")
-    assert (entry.subject_id, entry.symbol) == ("c-1", "AAPL")
+    assert (entry.subject_id, entry.symbol) == (action, "AAPL")
     assert json.loads(entry.content) == {
         "action_id": action,
         "client_order_id": "c-1",
