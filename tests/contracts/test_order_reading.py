@@ -389,7 +389,7 @@ def test_a_rebuild_leaves_every_reading_of_orders_as_it_was(story: Story) -> Non
                 (
                     snapshot.holdings(cut), snapshot.cautions(cut, limit=9), snapshot.submit_of("c-1", cut),
                     *(snapshot.unreconciled(symbols, cut, limit=9) for symbols in UNRECONCILED),
-                    *snapshot.open_orders(None, cut, limit=9), *(snapshot.last_intent(*who, cut) for who in LAST_INTENT),
+                    *snapshot.open_orders(None, cut, limit=5), *(snapshot.last_intent(*w, cut) for w in LAST_INTENT),
                     *(sorted(snapshot.acting_on(name, cut)) for name in ACTING_ON),
                 )
                 for cut in every_cut(story)
