@@ -24,7 +24,7 @@ from .idempotency import check_same, keyed
 from .inheritance import Inherit, Inheritance, check_inherit, pin_of
 from .inputs import identifier
 from .ledger import Draft, Ledger, projected, without_beginning
-from .paths import absent, ledger_path, make_folders, refuse_links
+from .paths import LEDGER_FILE, absent, ledger_path, make_folders, refuse_links
 from .readings import Readings, head_of
 from .render import Renderer, as_text
 from .replies import Reply, Written
@@ -102,10 +102,10 @@ class Book(Readings):
 
         def job(transaction: Transaction) -> Written:
             head = head_of(transaction)
-            at = self._ledger.instant(transaction, head, caller)
             if key is not None and (first := transaction.replay(caller.agent, caller.tool, key)):
                 check_same(first, command)
                 return written(transaction, first)
+            at = self._ledger.instant(transaction, head, caller)
             with self._view(transaction, head.sequence, at) as view:
                 planned = plan(command, transaction, caller, view)
             if planned.standing is not None:
@@ -162,6 +162,12 @@ class Book(Readings):
         """
         if target.exists():
             raise ConfigError(f"{target} exists.", field="--to", hint="Name a file that does not exist yet.")
+        if target.name.endswith(("-wal", "-shm", "-journal")) or (target.parent / LEDGER_FILE).exists():
+            raise ConfigError(
+                f"{target} lies where a ledger has files of its own.",
+                field="--to",
+                hint="Name another folder.",
+            )
         with self._engine.read() as snapshot:
             cut = snapshot.cut_at(as_of)
         self._engine.copy_until(cut, target)

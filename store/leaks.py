@@ -22,10 +22,18 @@ import apsw
 from .clock import format_instant, parse_instant
 from .engines.sqlite.connection import connect
 from .engines.sqlite.faults import translate_opening
-from .errors import DeskbookError, InvalidInput, NotFound, StoreDamaged
+from .engines.sqlite.preparation import recognise
+from .engines.sqlite.snapshot import SqliteSnapshot
+from .entry import COLUMNS, Entry
+from .errors import DeskbookError, ForeignFile, InvalidInput, NotFound, StoreDamaged
+from .events import read_event
 from .ids import MEMORY_ID
+from .inheritance import holds
+from .ledger import genesis_of
 from .lifecycle import ORDER_STATUSES, first_status
 from .paths import ledger_path, refuse_links
+from .projection import Before, project
+from .rows import Version
 
 VERSION_EVENTS = frozenset(
     "memory.recorded proposal.recorded risk_note.recorded decision.recorded lesson.recorded thesis.opened"
@@ -33,6 +41,7 @@ VERSION_EVENTS = frozenset(
 )
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _MARK = "…"
+_REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message"})
 _DATED = frozenset({"effective_at", "created_at", "closed_at"})
 
 
@@ -61,6 +70,7 @@ class _Version:
     effective_at: int
     text: str
     status: str
+    row: Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class _Source:
     """A ledger's memories as its entries up to `last` alone tell them."""
 
     def __init__(self, path: Path, last: int | None = None) -> None:
+        recognise(path)
         self.connection = connect(path, "read")
         self.connection.execute("BEGIN")
         self._latest, self._at = array("q"), array("q")
@@ -96,22 +107,48 @@ class _Source:
 
     def versions(self, memory_id: str) -> list[_Version]:
         text = status = ""
-        found = []
-        for sequence, event_type, kind, effective_at, content in self.connection.execute(
-            "SELECT sequence, event_type, kind, effective_at, content FROM memory_events WHERE subject_id = ?"
-            " ORDER BY sequence",
+        found: list[_Version] = []
+        for columns in self.connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM memory_events WHERE subject_id = ? ORDER BY sequence",
             (memory_id,),
         ):
-            if event_type not in VERSION_EVENTS:
+            entry = Entry(*columns)
+            if entry.event_type not in VERSION_EVENTS:
                 continue
-            said = json.loads(content)
+            said = json.loads(entry.content)
             text = said.get("text", text)
-            status = _status_after(event_type, kind, said, status)
-            found.append(_Version(sequence, effective_at, text, status))
+            status = _status_after(entry.event_type, entry.kind or "", said, status)
+            before = Before(found[-1].row if found else None, 0, 0)
+            rows = project(entry, read_event(entry.event_type, said), before)
+            row = next(row for row in rows if isinstance(row, Version))
+            found.append(_Version(entry.sequence, entry.effective_at, text, status, row))
         return found
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _facts(hit: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a hit says of its memory besides text, status, version and dates."""
+    yield from ((name, hit[name]) for name in ("kind", "symbol", "agent", "profile", "tags") if name in hit)
+    details = hit.get("details", {})
+    told = details.items() if isinstance(details, dict) else [("details", details)]
+    yield from ((name, value) for name, value in told if name not in _DATED)
+
+
+def _said_by(row: Version, name: str, shown: Any) -> bool:
+    """Whether a version says what was shown of it; a time may be in any zone, a long value is cut with a mark."""
+    columns = {"kind": row.kind, "symbol": row.symbol, "agent": row.agent, "profile": row.profile}
+    kept = columns.get(name, list(row.tags) if name == "tags" else row.details.get(name))
+    if isinstance(kept, int) and isinstance(shown, str):
+        try:
+            return parse_instant(shown, field=name) == kept
+        except InvalidInput:
+            return False
+    if isinstance(shown, str) and shown.endswith(_MARK):
+        whole = kept if isinstance(kept, str) else json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+        return whole.startswith(shown.removesuffix(_MARK))
+    return bool(shown == kept)
 
 
 def _status_after(event_type: str, kind: str, said: dict[str, Any], status: str) -> str:
@@ -141,11 +178,31 @@ def find_leaks(
         try:
             own = stack.enter_context(closing(_Source(path)))
             pinned = _pinned(own)
-            live = stack.enter_context(closing(_Source(live_path, pinned))) if live_path.exists() else None
+            live = _inherited(stack, own, live_path, pinned)
             return _Check(run, own, live, pinned).report(progress)
         except apsw.Error as fault:
             known = translate_opening(fault)
             raise known if isinstance(known, DeskbookError) else _unreadable() from None
+
+
+def _inherited(stack: ExitStack, own: _Source, live_path: Path, pinned: int) -> _Source | None:
+    """The live ledger the run inherits; raises ForeignFile when it is gone or no longer what was pinned."""
+    if not live_path.exists():
+        if pinned:
+            raise _unprovable()
+        return None
+    live = stack.enter_context(closing(_Source(live_path, pinned)))
+    genesis = genesis_of(SqliteSnapshot(own.connection))
+    if pinned and (genesis is None or not holds(SqliteSnapshot(live.connection), genesis)):
+        raise _unprovable()
+    return live
+
+
+def _unprovable() -> ForeignFile:
+    return ForeignFile(
+        "The live ledger that this run inherits is gone or was replaced, so nothing can be proven of it.",
+        hint="Restore that live ledger and ask again.",
+    )
 
 
 def _pinned(own: _Source) -> int:
@@ -246,10 +303,17 @@ class _Check:
         """Hold the text handed over against the versions it claims to show."""
         selected = {item["id"]: item for item in shown}
         try:
-            hits = {hit["id"]: hit for hit in json.loads(rendered)["hits"]}
+            reply = json.loads(rendered)
+            hits = {hit["id"]: hit for hit in reply["hits"]}
         except (ValueError, KeyError, TypeError):
             self._leak(sequence, "the text handed over is no search reply")
             return
+        if len(hits) != len(reply["hits"]):
+            self._leak(sequence, "the text handed over shows one memory twice")
+        for name in sorted(reply.keys() - _REPLY):
+            self._leak(
+                sequence, f"the text handed over says something under {name}, which no search reply has"
+            )
         for name in sorted(hits.keys() ^ selected.keys()):
             self._leak(sequence, f"{name} stands in the text handed over or in the record, not in both")
         for name in sorted(hits.keys() & selected.keys()):
@@ -272,6 +336,12 @@ class _Check:
             self._leak(
                 sequence, f"{item['id']} was shown as {told[0]}, where version {item['version']} is not"
             )
+        for name, shown in _facts(hit):
+            if not _said_by(version.row, name, shown):
+                self._leak(
+                    sequence,
+                    f"{item['id']} was shown with {name}, which version {item['version']} does not say",
+                )
         dated = {**hit, **hit.get("details", {})}
         for field in _DATED & dated.keys():
             if self._is_after(dated[field], clock):
