@@ -70,6 +70,11 @@ def _read_optional(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() in {"", "null", "none"} else value
 
 
+def _read_name(value: Any) -> Any:
+    """As `_read_optional`, but NULL and NONE in capitals are tickers and names like any other."""
+    return None if isinstance(value, str) and value.strip() in {"", "null", "none", "None"} else value
+
+
 def _read_word(value: Any) -> Any:
     found = _read_optional(value)
     return found.strip().lower() if isinstance(found, str) else found
@@ -87,6 +92,7 @@ def _as_json_text(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_read_text)]
 OptionalText = Annotated[str | None, BeforeValidator(_read_text), BeforeValidator(_read_optional)]
+OptionalName = Annotated[str | None, BeforeValidator(_read_text), BeforeValidator(_read_name)]
 Query = Annotated[str | None, BeforeValidator(_read_text)]
 OptionalId = Annotated[str | None, BeforeValidator(_read_id)]
 Word = BeforeValidator(_read_word)

@@ -112,8 +112,9 @@ class Book(Readings):
                 found = written(transaction, planned.standing)
                 return replace(found, warnings=(*found.warnings, *planned.warnings))
             first_draft, *more = planned.drafts
-            entries = self._ledger.append(transaction, caller, [keyed(first_draft, command, key), *more])
-            return written(transaction, entries[0])
+            drafts = [*planned.before, keyed(first_draft, command, key), *more]
+            entries = self._ledger.append(transaction, caller, drafts)
+            return written(transaction, entries[len(planned.before)])
 
         return self._engine.write(job, timeout=WRITE_SECONDS)
 

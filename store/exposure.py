@@ -47,17 +47,20 @@ def unseen_theses(transaction: Transaction, caller: Caller, view: View, symbol: 
         if caller.model_call_id is not None
         else transaction.last_intent(caller.agent, view.spellings(symbol), view.cut)
     )
-    in_run = caller.now is not None
-    session = None if in_run or caller.model_call_id is not None else caller.session_id
+    session = None if view.in_run or caller.model_call_id is not None else caller.session_id
     shown = transaction.shown(caller.agent, caller.model_call_id, session, after)
     unseen = tuple(thesis.memory_id for thesis in theses if thesis.memory_id not in shown)
     if theses and not unseen:
         return None
     retrieved = tuple(name for name in shown if name not in unseen)[:_RETRIEVED]
-    return Unseen(unseen, retrieved, _told(transaction, caller, unseen, after, symbol) if unseen else "")
+    return Unseen(
+        unseen, retrieved, _told(transaction, caller, view, unseen, after, symbol) if unseen else ""
+    )
 
 
-def _told(transaction: Transaction, caller: Caller, unseen: tuple[str, ...], after: int, symbol: str) -> str:
+def _told(
+    transaction: Transaction, caller: Caller, view: View, unseen: tuple[str, ...], after: int, symbol: str
+) -> str:
     """What a warning says of the showings that were missing."""
     ever = transaction.shown(caller.agent, None, None, 0)
     last = {name: ever[name] for name in unseen if name in ever}
@@ -66,7 +69,7 @@ def _told(transaction: Transaction, caller: Caller, unseen: tuple[str, ...], aft
     since = f" since its last order action on {symbol}" if after else ""
     if caller.model_call_id is not None:
         since = " in this model call"
-    elif caller.now is None and (not after or max(last.values()) > after):
+    elif not view.in_run and (not after or max(last.values()) > after):
         since = f" in this session{since}"
     when = [f"last shown at sequence {last[name]}" if name in last else "never shown" for name in unseen]
     if len(unseen) > 1:

@@ -81,7 +81,7 @@ def _(command: Remember, transaction: Transaction, caller: Caller, view: View) -
     if old is None:
         return Plan((draft,))
     change = StatusChanged(status="superseded", previous=old.status, replaced_by=draft.subject_id)
-    return Plan((draft, about(old, change)))
+    return Plan((draft,), before=(about(old, change),))
 
 
 @plan.register

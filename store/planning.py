@@ -32,6 +32,8 @@ class Plan:
 
     drafts: tuple[Draft, ...] = ()
     standing: Entry | None = None
+    before: tuple[Draft, ...] = ()
+    """Drafts that stand before the first, such as the end of what it replaces."""
     warnings: tuple[str, ...] = ()
 
 

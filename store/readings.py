@@ -159,7 +159,15 @@ class Readings:
             with self._view(snapshot, cut, at) as view:
                 return explain(view, self._renderer, identifier(memory_id, field="memory_id"))
 
-    def unreconciled(self, caller: Caller, symbol: str | None, limit: int, as_of: int | None = None) -> Reply:
+    def unreconciled(
+        self,
+        caller: Caller,
+        symbol: str | None,
+        limit: int,
+        as_of: int | None = None,
+        *,
+        reply_chars: int = 32_000,
+    ) -> Reply:
         """Actions whose outcome is not known, and orders still working; oldest first, with age, as they stood."""
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
@@ -177,6 +185,9 @@ class Readings:
             "orders": [self._renderer.open_order(action, at) for action in found],
             "open_orders": working,
         }
+        while len(as_text(body)) > reply_chars and (body["orders"] or working):
+            (body["orders"] if len(body["orders"]) > len(working) else working).pop()
+            body["truncated"] = True
         return Reply(body, as_text(body))
 
     def log(self, conditions: EntryFilter, as_of: int | None = None) -> list[Entry]:
@@ -224,7 +235,13 @@ class Readings:
     def _view(self, snapshot: Snapshot, cut: int, at: int) -> Iterator[View]:
         """What a call sees at a cut of this ledger and an instant, what it inherits included."""
         with self._inheritance.layers(at) as inherited:
-            yield View((Layer(snapshot, cut), *inherited), at, self._renderer.zone, self._symbols)
+            yield View(
+                (Layer(snapshot, cut), *inherited),
+                at,
+                self._renderer.zone,
+                self._symbols,
+                self._ledger.run is not None,
+            )
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
         """Cut and instant of a reading: as things stand at the call's time, or as they stood at `as_of`.

@@ -14,6 +14,7 @@ from .search.recall import Found, Hit
 HISTORY_SHOWN = 50
 SHOWN = "memory.delivered"
 _CONCISE_CHARS = 280
+_LEAST_CHARS = 40
 _CONCISE_BYTES = 380
 NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
 
@@ -27,7 +28,8 @@ def show_hits(
     similar: tuple[str, ...] = (),
 ) -> tuple[Reply, int]:
     """The reply with as many hits as fit, and how many those are; its cursor leads to the next ones."""
-    hits = [_hit(renderer, request, hit, place.at) for hit in found.hits]
+    longest = max(200, request.reply_chars // 4)
+    hits = [_hit(renderer, request, hit, place.at, longest) for hit in found.hits]
     while True:
         end = place.offset + len(hits)
         more = bool(hits) and end < found.total
@@ -43,9 +45,13 @@ def show_hits(
         if not found.total:
             body["message"] = NOTHING_FOUND + _hint(request, similar)
         text = as_text(body)
-        if len(text) <= request.reply_chars or len(hits) <= 1:
+        if len(text) <= request.reply_chars or longest < _LEAST_CHARS:
             return Reply(body, text), len(hits)
-        hits.pop()
+        if len(hits) > 1:
+            hits.pop()
+        else:
+            longest //= 2
+            hits = [_hit(renderer, request, found.hits[0], place.at, longest)]
 
 
 def _hint(request: SearchRequest, similar: tuple[str, ...]) -> str:
@@ -54,10 +60,10 @@ def _hint(request: SearchRequest, similar: tuple[str, ...]) -> str:
     return f" Nothing is kept under {request.conditions.symbol}; similar: {', '.join(similar)}."
 
 
-def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int) -> dict[str, Any]:
+def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int, longest: int) -> dict[str, Any]:
     if not request.detailed:
         return renderer.concise(hit.version, at, _CONCISE_CHARS, _CONCISE_BYTES)
-    shown = renderer.detailed(hit.version, at, max(200, request.reply_chars // 4))
+    shown = renderer.detailed(hit.version, at, longest)
     score = None if hit.score is None else round(hit.score, 4)
     shown["provenance"] = {"rank": hit.rank, "lexical_score": score}
     return shown

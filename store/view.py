@@ -59,6 +59,7 @@ class View:
     at: int
     zone: tzinfo | None = None
     symbols: Symbols = field(default_factory=Symbols)
+    in_run: bool = False
 
     @property
     def cut(self) -> int:

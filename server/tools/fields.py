@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..arguments import OptionalText, Strings, Word
+from ..arguments import OptionalName, Strings, Word
 
-Symbol = Annotated[OptionalText, Field(description="Instrument, e.g. AAPL.")]
+Symbol = Annotated[OptionalName, Field(description="Instrument, e.g. AAPL.")]
 Tags = Annotated[Strings, Field(description="Short labels.")]
 ActionWord = Literal["buy", "sell", "hold", "reduce", "add", "skip", "other"]
 Action = Annotated[ActionWord | None, Word, Field(description="What it suggests.")]

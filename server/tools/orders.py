@@ -115,7 +115,8 @@ def _unreconciled(book: Book, caller: Caller, given: UnreconciledArguments, limi
             f"limit must lie between 1 and {_LISTED}.", field="limit", hint="Name a symbol to see its orders."
         )
     as_of = instant_of(given.as_of, field="as_of")
-    return book.unreconciled(caller, normalise_symbol(given.symbol), limit, as_of)
+    symbol = normalise_symbol(given.symbol)
+    return book.unreconciled(caller, symbol, limit, as_of, reply_chars=limits.reply_chars)
 
 
 TOOLS = (

@@ -16,7 +16,7 @@ from ..arguments import (
     Instant,
     Integer,
     OptionalId,
-    OptionalText,
+    OptionalName,
     Query,
     Strings,
     Word,
@@ -41,10 +41,10 @@ class SearchArguments(Arguments):
 
     query: Annotated[Query, Field(description="Words, tickers or ids; empty lists the newest.")] = None
     kind: Annotated[Kind | None, Word, Field(description="Only this kind.")] = None
-    symbol: Annotated[OptionalText, Field(description="Only this instrument.")] = None
+    symbol: Annotated[OptionalName, Field(description="Only this instrument.")] = None
     status: Annotated[Status | None, Word, Field(description="Only this status.")] = None
     tags: Annotated[Strings, Field(description="All of these.")] = None
-    agent: Annotated[OptionalText, Field(description="Only by this author.")] = None
+    agent: Annotated[OptionalName, Field(description="Only by this author.")] = None
     since: Annotated[Instant, Field(description="ISO time with offset.")] = None
     until: Annotated[Instant, Field(description="ISO time with offset.")] = None
     as_of: AsOf = None

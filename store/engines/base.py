@@ -110,7 +110,7 @@ class Snapshot(Protocol):
         """How many versions `due` would give without a limit."""
 
     def holdings(self, cut: int) -> Holdings | None:
-        """The latest report of positions up to the cut."""
+        """The latest observed report of positions up to the cut; a claim only where nothing was ever observed."""
 
     def unreconciled(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
         """Order actions that touch one of the symbols (None: any) and are still intent or unknown, oldest first."""

@@ -26,9 +26,11 @@ class OrderReads(Reading):
     """The order side of a snapshot."""
 
     def holdings(self, cut: int) -> Holdings | None:
-        row = self._one(
-            f"SELECT {_HOLDINGS} FROM memory_holdings WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1",
-            (cut,),
+        latest = (
+            f"SELECT {_HOLDINGS} FROM memory_holdings WHERE sequence <= ? {{}} ORDER BY sequence DESC LIMIT 1"
+        )
+        row = self._one(latest.format("AND standing = 'observed'"), (cut,)) or self._one(
+            latest.format(""), (cut,)
         )
         return None if row is None else Holdings(*row)
 

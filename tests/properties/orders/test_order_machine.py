@@ -90,6 +90,7 @@ class OrderMachine(RuleBasedStateMachine):
         self.thesis: dict[str, str] = {}
         self.results: dict[str, str] = {}
         self.held: dict[str, str] = {}
+        self.positions_observed = False
         self.keys: dict[str, tuple[str, Any, Written]] = {}
 
     def teardown(self) -> None:
@@ -231,8 +232,12 @@ class OrderMachine(RuleBasedStateMachine):
         positions = [{"symbol": symbol, "quantity": quantity} for symbol, quantity in rows.items()]
         cash = [{"symbol": "USD", "quantity": "1000", "asset_type": "cash"}]
         written = self._do(who, ReportPositions(positions=positions + cash))
-        self.held = {symbol: quantity for symbol, quantity in rows.items() if quantity != "0"}
-        assert written.extra["held"] == list(self.held)
+        reported = {symbol: quantity for symbol, quantity in rows.items() if quantity != "0"}
+        assert written.extra["held"] == list(reported)
+        # A claim never takes the place of what was observed.
+        if who == HARNESS or not self.positions_observed:
+            self.held = reported
+        self.positions_observed = self.positions_observed or who == HARNESS
 
     @rule(agent=agents, key=st.sampled_from(("key-1", "key-2")), quantity=quantities)
     def submit_under_a_key(self, agent: str, key: str, quantity: str) -> None:
