@@ -171,10 +171,10 @@ async def test_failed_writes_are_entries_with_code_and_field_and_without_argumen
     desk.server.drain()
     told = [(c["tool"], c["code"], c["field"], c["count"]) for c in desk.contents("call.failed")]
     assert told == [
-        ("remember", "invalid_input", "tags[0]", 1),
+        ("remember", "invalid_input", "tags", 1),
         ("remember", "invalid_input", "text", 1),
         ("close_thesis", "not_found", "thesis_id", 1),
-        ("remember", "invalid_input", "tags[0]", 2),
+        ("remember", "invalid_input", "tags", 2),
     ]
     assert secret not in "".join(entry.content for entry in desk.entries())
 
