@@ -75,13 +75,15 @@ def fill(root: Path, writing: Writing, stored: int, size: int) -> None:
     """Write many memories in each transaction, as no caller can: it only saves time."""
     book = Book.open(root, "default", durability="normal")
     engine, ledger = book._engine, book._ledger
-    from store.memories import Moment, plan
+    from store.handlers import plan
+    from store.view import Layer, View
 
     def job(transaction):  # type: ignore[no-untyped-def]
         for _ in range(min(CHUNK, size - stored)):
             head = transaction.head()
-            moment = Moment(head.sequence, ledger.instant(head, CALLER))
-            ledger.append(transaction, CALLER, plan(writing.command(), transaction, CALLER, moment).drafts)
+            at = ledger.instant(transaction, head, CALLER)
+            view = View((Layer(transaction, head.sequence),), at)
+            ledger.append(transaction, CALLER, plan(writing.command(), transaction, CALLER, view).drafts)
 
     while stored < size:
         engine.write(job, timeout=60.0, grace=60.0)
