@@ -21,15 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from store import Book, Caller
+from store import commands as say
 from store.audit import verify
-from store.commands import (
-    CloseThesis,
-    IntendOrder,
-    OpenThesis,
-    RecordOutcome,
-    ReportPositions,
-    UpdateThesis,
-)
 from store.errors import AlreadyClosed, Conflict, DeskbookError, IllegalTransition, InvalidInput
 from store.paths import ledger_path
 from store.rows import EntryFilter
@@ -41,17 +34,7 @@ if TYPE_CHECKING:
 
 REASON = "AAPL closed above its 50 day mean on 2026-03-02; half a position, out below 181.20. " * 3
 SYMBOLS = ("AAPL", "MSFT", "BTC/USD")
-PROJECTIONS = (
-    "versions",
-    "retrievals",
-    "deliveries",
-    "sessions",
-    "flags",
-    "intents",
-    "holdings",
-    "warnings",
-    "clock",
-)
+PROJECTIONS = "versions retrievals deliveries sessions flags intents holdings warnings clock".split()
 ANSWERS = {
     "intent": {"acknowledged", "rejected", "unknown", "not_sent"},
     "unknown": {"acknowledged", "rejected", "not_sent"},
@@ -101,8 +84,7 @@ class Track:
         """The latest fill that counts for who speaks now."""
         if not self.said:
             return None
-        claimed = not self.said[-1][2]
-        if observer and claimed:
+        if observer and not self.said[-1][2]:
             seen = [quantity for _, quantity, observed in self.said if observed and quantity]
             return seen[-1] if seen else None
         standing: str | None = None
@@ -113,9 +95,8 @@ class Track:
         return standing
 
     def repeats(self, status: str, quantity: str | None, observer: bool) -> bool:
-        return (
-            bool(self.said) and self.said[-1][:2] == (status, quantity) and (self.said[-1][2] or not observer)
-        )
+        last = self.said[-1] if self.said else ("", None, False)
+        return last[:2] == (status, quantity) and (last[2] or not observer)
 
 
 class OrderMachine(RuleBasedStateMachine):
@@ -135,7 +116,6 @@ class OrderMachine(RuleBasedStateMachine):
         self.held: dict[str, str] = {}
         self.keys: dict[str, tuple[str, Any, Written]] = {}
         self.submitted: set[str] = set()
-        self.entries = 1
 
     def teardown(self) -> None:
         before = self._rows()
@@ -143,29 +123,28 @@ class OrderMachine(RuleBasedStateMachine):
         assert self._rows() == before
         self.reader.close()
         self.book.close()
-        report = verify(self.path, "default", None)
-        assert report.findings == ()
+        assert verify(self.path, "default", None).findings == ()
         shutil.rmtree(self.root)
-
-    # What callers do.
 
     @rule(target=theses, symbol=symbols, agent=agents)
     def open_a_thesis(self, symbol: str, agent: str) -> Any:
-        written = self._do(agent, OpenThesis(text=f"A thesis on {symbol}.", symbol=symbol, direction="long"))
+        written = self._do(
+            agent, say.OpenThesis(text=f"A thesis on {symbol}.", symbol=symbol, direction="long")
+        )
         self.thesis[written.id] = "open"
         return written.id
 
     @rule(thesis=theses, agent=agents)
     def update_a_thesis(self, thesis: str, agent: str) -> None:
         with self._refused(AlreadyClosed if self.thesis[thesis] == "closed" else None):
-            self._do(agent, UpdateThesis(thesis_id=thesis, text="Better said."))
+            self._do(agent, say.UpdateThesis(thesis_id=thesis, text="Better said."))
 
     @rule(thesis=theses, agent=agents, result=st.sampled_from(("win", "loss")))
     def close_a_thesis(self, thesis: str, agent: str, result: str) -> None:
         closed = self.thesis[thesis] == "closed"
         same = closed and self.model[thesis]["result"] == result
         with self._refused(AlreadyClosed if closed and not same else None):
-            self._do(agent, CloseThesis(thesis_id=thesis, result=result))
+            self._do(agent, say.CloseThesis(thesis_id=thesis, result=result))
         if not closed:
             self.thesis[thesis] = "closed"
             self.model[thesis] = {"result": result}
@@ -182,22 +161,11 @@ class OrderMachine(RuleBasedStateMachine):
         name = self._submit(symbol, quantity, agent, own_id, legs=legs)
         return multiple() if name is None else name
 
-    def _submit(
-        self, symbol: str, quantity: str, agent: str, own_id: str | None, *, legs: bool
-    ) -> str | None:
+    def _submit(self, symbol: str, quantity: str, agent: str, own_id: str | None, *, legs: bool) -> Any:
         named = [{"symbol": name, "side": "buy", "quantity": quantity} for name in (symbol, "TSLA")]
-        command = (
-            IntendOrder(operation="submit", reason=REASON, legs=named, client_order_id=own_id)
-            if legs
-            else IntendOrder(
-                operation="submit",
-                reason=REASON,
-                symbol=symbol,
-                side="buy",
-                quantity=quantity,
-                client_order_id=own_id,
-            )
-        )
+        one = {"symbol": symbol, "side": "buy", "quantity": quantity}
+        ordered: dict[str, Any] = {"legs": named} if legs else one
+        command = say.IntendOrder(operation="submit", reason=REASON, client_order_id=own_id, **ordered)
         terms = (symbol, quantity, legs)
         first = self.by_client_id.get(own_id or "")
         with self._refused(Conflict if first and self.model[first]["terms"] != terms else None) as refused:
@@ -226,7 +194,7 @@ class OrderMachine(RuleBasedStateMachine):
     def follow(self, action: str, operation: str, agent: str, quantity: str | None) -> Any:
         written = self._do(
             agent,
-            IntendOrder(operation=operation, reason=REASON, previous_action_id=action, quantity=quantity),
+            say.IntendOrder(operation=operation, reason=REASON, previous_action_id=action, quantity=quantity),
         )
         followed = self.model[action]
         submit = followed["submit"] or action
@@ -240,19 +208,9 @@ class OrderMachine(RuleBasedStateMachine):
         self._tell(action, "acknowledged", who, None)
         return action
 
-    @rule(action=actions, certainty=st.sampled_from(sorted(ANSWERS)), who=writers)
-    def tell_an_answer(self, action: str, certainty: str, who: str) -> None:
-        if certainty != "intent":
-            self._tell(action, certainty, who, None)
-
-    @rule(
-        action=actions,
-        certainty=st.sampled_from(sorted(FILLS["open"])),
-        who=writers,
-        filled=st.sampled_from((None, "1", "2", "5", "9")),
-    )
-    def tell_a_fill(self, action: str, certainty: str, who: str, filled: str | None) -> None:
-        self._tell(action, certainty, who, filled)
+    @rule(action=actions, told=outcomes)
+    def tell_an_outcome(self, action: str, told: tuple[str, str, str | None]) -> None:
+        self._tell(action, told[1], told[0], told[2])
 
     @rule(action=actions, told=st.lists(outcomes, min_size=2, max_size=6))
     def tell_much_of_one_action(self, action: str, told: list[tuple[str, str, str | None]]) -> None:
@@ -260,7 +218,7 @@ class OrderMachine(RuleBasedStateMachine):
             self._tell(action, certainty, who, filled)
 
     def _tell(self, action: str, certainty: str, who: str, filled: str | None) -> None:
-        command = RecordOutcome(action_id=action, certainty=certainty, filled_quantity=filled)
+        command = say.RecordOutcome(action_id=action, certainty=certainty, filled_quantity=filled)
         expected = self._expect(action, certainty, filled, who == HARNESS)
         with self._refused(expected if isinstance(expected, type) else None) as refused:
             self._do(who, command)
@@ -274,14 +232,16 @@ class OrderMachine(RuleBasedStateMachine):
     )
     def report_positions(self, who: str, rows: dict[str, str]) -> None:
         positions = [{"symbol": symbol, "quantity": quantity} for symbol, quantity in rows.items()]
-        cash = [{"symbol": "USD", "quantity": "1000", "asset_type": "cash"}]
-        written = self._do(who, ReportPositions(positions=positions + cash))
+        positions.append({"symbol": "USD", "quantity": "1000", "asset_type": "cash"})
+        written = self._do(who, say.ReportPositions(positions=positions))
         self.held = {symbol: quantity for symbol, quantity in rows.items() if quantity != "0"}
         assert written.extra["held"] == list(self.held)
 
     @rule(agent=agents, key=st.sampled_from(("key-1", "key-2")), quantity=quantities)
     def submit_under_a_key(self, agent: str, key: str, quantity: str) -> None:
-        command = IntendOrder(operation="submit", reason=REASON, symbol="AAPL", side="buy", quantity=quantity)
+        command = say.IntendOrder(
+            operation="submit", reason=REASON, symbol="AAPL", side="buy", quantity=quantity
+        )
         known = self.keys.get(agent + key)
         with self._refused(Conflict if known and known[0] != quantity else None) as refused:
             written = self._do(agent, command, key=key)
@@ -292,8 +252,6 @@ class OrderMachine(RuleBasedStateMachine):
             self.keys[agent + key] = (quantity, command, written)
         else:
             assert written == known[2]
-
-    # What must hold after every step.
 
     @invariant()
     def every_action_stands_as_the_model_says(self) -> None:
@@ -312,14 +270,13 @@ class OrderMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_open_and_what_is_held_is_listed(self) -> None:
-        caller = self._caller("ann")
         open_now = [name for name, action in self.model.items() if self._is_open(action)]
-        told = self.book.unreconciled(caller, None, 50).body
+        told = self.book.unreconciled(self._caller("ann"), None, 50).body
         assert told["total"] == len(open_now)
         assert [row["action_id"] for row in told["orders"]] == open_now[:50]
         for symbol in (*SYMBOLS, "TSLA"):
             on_it = [name for name in open_now if symbol in self.model[name]["touches"]]
-            assert self.book.unreconciled(caller, symbol, 50).body["total"] == len(on_it)
+            assert self.book.unreconciled(self._caller("ann"), symbol, 50).body["total"] == len(on_it)
         with self.book._engine.read() as snapshot:
             holdings = snapshot.holdings(snapshot.head().sequence)
         rows = [] if holdings is None else json.loads(holdings.positions)
@@ -329,8 +286,6 @@ class OrderMachine(RuleBasedStateMachine):
     def an_order_is_opened_once(self) -> None:
         opened = self.book.log(EntryFilter(event_type="order.submitted", limit=1_000))
         assert sorted(json.loads(entry.content)["action_id"] for entry in opened) == sorted(self.submitted)
-
-    # How the model reckons.
 
     def _intended(
         self,
@@ -440,5 +395,5 @@ class OrderMachine(RuleBasedStateMachine):
         }
 
 
-OrderMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+OrderMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 TestOrdersAndThesesFollowTheModel = OrderMachine.TestCase
