@@ -395,5 +395,5 @@ class OrderMachine(RuleBasedStateMachine):
         }
 
 
-OrderMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+OrderMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestOrdersAndThesesFollowTheModel = OrderMachine.TestCase
