@@ -123,6 +123,20 @@ def test_an_unknown_that_was_observed_opens_a_claimed_answer_again(floor: Any) -
     floor.outcome(action, "acknowledged", "ann")
     assert floor.outcome(action, "unknown").extra == {}
     assert [row["status"] for row in floor.open_orders()] == ["unknown"]
+    assert floor.outcome(action, "acknowledged").extra["order"]["status"] == "open"
+    assert len(floor.seat.entries("order.submitted")) == 1
+
+
+def test_what_was_said_of_an_order_that_proved_not_to_stand_says_nothing_of_the_next(floor: Any) -> None:
+    action = floor.submit().id
+    floor.outcome(action, "acknowledged", "ann")
+    floor.outcome(action, "partially_filled", "ann", filled_quantity="6")
+    floor.outcome(action, "unknown")
+    again = RecordOutcome(action_id=action, certainty="partially_filled", filled_quantity="6")
+    assert floor.refuses(IllegalTransition, again).field == "certainty"
+    floor.outcome(action, "acknowledged")
+    reply = floor.outcome(action, "partially_filled", filled_quantity="2")
+    assert reply.extra["order"] == {"status": "partially_filled", "filled_quantity": "2"}
 
 
 def test_a_fill_never_falls_nor_passes_what_was_ordered(floor: Any) -> None:
