@@ -1,16 +1,19 @@
 """The composition root: settings and ledgers become one MCP server, the same on every transport.
 
-The SDK's own handlers call the six overridden methods in both protocol eras. Listing and calling ask the same
-permission predicate, so what an identity may not call is absent from its list and refused when called.
+The SDK's own handlers call the six overridden methods in both protocol eras. Whose request it is, the transport
+tells for each one. Listing and calling ask the same permission predicate, so what an identity may not call is absent
+from its list and refused when called.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
@@ -22,16 +25,20 @@ from mcp_types import (
     PromptMessage,
     Resource,
     ResourceTemplate,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
     TextContent,
     Tool,
+    UnsubscribeRequestParams,
 )
 
 from store import Client
+from store.errors import DeskbookError
 from store.ids import SESSION, new_id
 
 from . import __version__
 from .arguments import published_schema
-from .calls import Call
+from .calls import Arrival, Arrivals, Call
 from .dispatch import Dispatch
 from .errors import describe, error_text, protocol_code
 from .identity import Identity
@@ -40,8 +47,13 @@ from .permissions import may_call, may_prompt, may_read
 from .prompts import PROMPTS, unknown_prompt
 from .refusals import Refusals
 from .resources import MIME, RESOURCES, TEMPLATES, reader_of, template_of, unknown_resource
+from .sdk import lowlevel
 from .settings import Settings
 from .tools import TOOLS
+from .updates import Updates
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 INSTRUCTIONS = (
     "Deskbook is the trading desk's memory: an audited ledger of notes, risk notes, proposals, decisions, orders, "
@@ -55,22 +67,51 @@ INSTRUCTIONS = (
 
 
 class DeskServer(MCPServer[Any]):
-    """Deskbook over MCP."""
+    """Deskbook over MCP; `arrivals` tells of the request that is being served."""
 
-    def __init__(self, settings: Settings, identity: Identity, *, transport: str) -> None:
+    def __init__(self, settings: Settings, arrivals: Arrivals) -> None:
         super().__init__(
             name="deskbook",
             title="Deskbook",
             instructions=INSTRUCTIONS,
             version=__version__,
             subscriptions=False,
+            lifespan=lambda _: self._running(),
         )
         self._limits = settings.limits
-        self._identity = identity
-        self._transport = transport
-        self._session_id = new_id(SESSION)
+        self._arrivals = arrivals
         self._ledgers = OpenLedgers(settings)
         self._dispatch = Dispatch(self._ledgers, settings.desk, settings.limits, Refusals())
+        self._updates = Updates(self._ledgers, self._dispatch, self._call_in)
+        self._serve_subscriptions()
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[dict[str, Any]]:
+        async with self._updates.running():
+            yield {}
+
+    def _serve_subscriptions(self) -> None:
+        """Subscriptions of both eras, which `MCPServer` serves for the newer one alone and to anybody."""
+        serve = lowlevel(self).add_request_handler
+        serve("resources/subscribe", SubscribeRequestParams, _told(self._updates.subscribe))
+        serve("resources/unsubscribe", UnsubscribeRequestParams, _told(self._updates.unsubscribe))
+        serve("subscriptions/listen", SubscriptionsListenRequestParams, _told(self._updates.listen))
+
+    async def refuse(self, arrival: Arrival, surface: str) -> None:
+        """Record that the caller reached for what is not theirs, such as another's session."""
+        await self._dispatch.refuse(Call(arrival, Client(transport=arrival.transport), None), surface)
+
+    def busy(self) -> bool:
+        """Whether a call is being served or waits for its turn."""
+        return self._dispatch.busy()
+
+    def ailing(self) -> list[str]:
+        """The parts that cannot serve now, by name; none when all is well."""
+        return self._ledgers.ailing()
+
+    def end_streams(self) -> None:
+        """End the streams that clients listen on for updates."""
+        self._updates.end_streams()
 
     def drain(self) -> None:
         """Write what is owed and close every ledger; called once, when serving has ended."""
@@ -88,7 +129,7 @@ class DeskServer(MCPServer[Any]):
                 annotations=tool.annotations,
             )
             for tool in TOOLS.values()
-            if may_call(self._identity, tool.name)
+            if may_call(self._arrivals().identity, tool.name)
         ]
 
     async def call_tool(
@@ -104,7 +145,7 @@ class DeskServer(MCPServer[Any]):
                 uri=item.uri, name=item.name, title=item.title, description=item.description, mime_type=MIME
             )
             for item in RESOURCES
-            if may_read(self._identity, item.uri)
+            if may_read(self._arrivals().identity, item.uri)
         ]
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
@@ -118,7 +159,7 @@ class DeskServer(MCPServer[Any]):
                 mime_type=MIME,
             )
             for item in TEMPLATES
-            if may_read(self._identity, item.uri)
+            if may_read(self._arrivals().identity, item.uri)
         ]
 
     async def read_resource(
@@ -133,7 +174,7 @@ class DeskServer(MCPServer[Any]):
             text = await self._dispatch.read(
                 self._call(context),
                 template,
-                may_read(self._identity, template),
+                may_read(self._arrivals().identity, template),
                 reader_of(address, template, self._limits),
             )
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
@@ -153,7 +194,7 @@ class DeskServer(MCPServer[Any]):
                 ],
             )
             for prompt in PROMPTS.values()
-            if may_prompt(self._identity, prompt.name)
+            if may_prompt(self._arrivals().identity, prompt.name)
         ]
 
     async def get_prompt(
@@ -170,7 +211,7 @@ class DeskServer(MCPServer[Any]):
             text = await self._dispatch.prompt(
                 self._call(context),
                 name,
-                may_prompt(self._identity, name),
+                may_prompt(self._arrivals().identity, name),
                 partial(prompt.render, dict(arguments or {})),
             )
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
@@ -179,24 +220,43 @@ class DeskServer(MCPServer[Any]):
         return GetPromptResult(description=prompt.description, messages=[message])
 
     def _call(self, context: Context[Any, Any] | None) -> Call:
-        return Call(
-            identity=self._identity,
-            client=_client_of(context, self._transport),
-            session_id=self._session_id,
-            meta=_meta_of(context),
-            environ=os.environ,
-        )
+        return self._call_in(None if context is None else context.request_context)
+
+    def _call_in(self, context: ServerRequestContext[Any, Any] | None) -> Call:
+        arrival = self._arrivals()
+        client = _client_of(context, arrival.transport)
+        return Call(arrival, client, None if context is None or context.meta is None else dict(context.meta))
 
 
-def _client_of(context: Context[Any, Any] | None, transport: str) -> Client:
+def launched(identity: Identity, transport: str) -> Arrivals:
+    """The arrivals of a process that serves one client: all of one identity, in one session."""
+    arrival = Arrival(identity, new_id(SESSION), transport, environ=os.environ)
+    return lambda: arrival
+
+
+def _told(
+    handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[R]],
+) -> Callable[[ServerRequestContext[Any, Any], P], Awaitable[R]]:
+    """The handler with every error of ours as a protocol error of the one shape."""
+
+    async def handle(context: ServerRequestContext[Any, Any], params: P) -> R:
+        try:
+            return await handler(context, params)
+        except DeskbookError as fault:
+            raise _protocol_error(fault) from None
+
+    return handle
+
+
+def _client_of(context: ServerRequestContext[Any, Any] | None, transport: str) -> Client:
     parameters = None if context is None else context.session.client_params
     if context is None or parameters is None:
         return Client(transport=transport)
     told = parameters.client_info
     return Client(
         transport=transport,
-        name=_label(told.name if told else None),
-        version=_label(told.version if told else None),
+        name=_label(told.name),
+        version=_label(told.version),
         protocol_version=context.protocol_version,
     )
 
@@ -206,11 +266,6 @@ def _label(claimed: str | None) -> str | None:
     if claimed is None:
         return None
     return "".join(character if character.isprintable() else "?" for character in claimed[:128])
-
-
-def _meta_of(context: Context[Any, Any] | None) -> Mapping[str, Any] | None:
-    meta = None if context is None else context.request_context.meta
-    return None if meta is None else dict(meta)
 
 
 def _protocol_error(fault: Exception) -> MCPError:

@@ -1,22 +1,48 @@
-"""What is known of one call before anything of it is done: who, through which client, in which session."""
+"""What is known of a call before anything of it is done: who, through which client, in which session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from store import Client
 
-from .identity import Identity
+from .identity import NOTHING, Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How a request reached this process: whose it is, in which session, and what lies beside its body.
+
+    `headers` and `environ` may carry labels and a clock, never identity.
+    """
+
+    identity: Identity
+    session_id: str
+    transport: str
+    headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    environ: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+
+Arrivals: TypeAlias = Callable[[], Arrival]
+"""Tells of the request that is being served now; every transport brings its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as the transport brought it; `meta` and `environ` may carry labels and a clock, never identity."""
+    """One call of a client; `meta` may carry labels and a clock, never identity."""
 
-    identity: Identity
+    arrival: Arrival
     client: Client
-    session_id: str
     meta: Mapping[str, Any] | None
-    environ: Mapping[str, str]
+
+    @property
+    def identity(self) -> Identity:
+        """Who is calling."""
+        return self.arrival.identity
+
+    @property
+    def session_id(self) -> str:
+        """The session the transport knows; a label of the client program goes before it."""
+        return self.arrival.session_id

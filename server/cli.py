@@ -10,7 +10,7 @@ import typer
 from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
-from .commands import checking, demonstrating, reading, running, serving, setting_up
+from .commands import checking, demonstrating, reading, running, serving, setting_up, tokens
 from .commands.screen import plain
 
 app = typer.Typer(
@@ -52,6 +52,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(running.runs)
+app.add_typer(tokens.tokens)
 
 
 def main() -> None:

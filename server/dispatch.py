@@ -1,8 +1,8 @@
-"""The one place around every call: permission, clock, arguments, limits, the record of refusals, errors.
+"""The one place around every call: rate, permission, clock, arguments, limits, the record of refusals, errors.
 
 Tools, resources and prompts come through here and nowhere else. The work runs in worker threads; calls whose
-answer waits for the write lock and those that never do have pools of their own, so that no reading queues
-behind a writer.
+answer waits for the write lock and those that never do have places of their own, so that no reading queues
+behind a writer, and agents that wait for a place take turns.
 """
 
 from __future__ import annotations
@@ -20,12 +20,21 @@ import anyio.to_thread
 from mcp_types import CallToolResult, TextContent
 
 from store import Book, Caller, Reply
-from store.errors import ClockError, DeskbookError, InvalidInput, NotFound, PermissionDenied, StoreError
+from store.errors import (
+    ClockError,
+    DeskbookError,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    StoreError,
+    TooManyCalls,
+)
 
 from .arguments import Arguments, published_schema, read_arguments
 from .calls import Call
 from .errors import INTERNAL, describe, error_text
-from .identity import CallClock, read_labels, resolve_clock
+from .fairness import Rate, Turns
+from .identity import LABEL_ORIGINS, CallClock, CallLabels, read_labels, resolve_clock
 from .ledgers import OpenLedgers
 from .near_miss import did_you_mean
 from .permissions import Action, may_call
@@ -50,15 +59,17 @@ class Dispatch:
         self._desk = desk
         self._limits = limits
         self._refusals = refusals
-        self._waiters = anyio.CapacityLimiter(WAITERS)
-        self._readers = anyio.CapacityLimiter(READERS)
+        self._rate = Rate(limits.calls_per_minute)
+        self._waiters = Turns(WAITERS)
+        self._readers = Turns(READERS)
+        self._threads = anyio.CapacityLimiter(WAITERS + READERS)
 
     async def call_tool(self, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Serve a tool call; whatever goes wrong is told in the result."""
         tool = TOOLS.get(name)
-        limiter = self._waiters if tool is not None and tool.waits else self._readers
+        places = self._waiters if tool is not None and tool.waits else self._readers
         try:
-            reply = await _in_thread(limiter, self._serve_tool, call, name, tool, arguments)
+            reply = await self._in_turn(places, call, self._serve_tool, call, name, tool, arguments)
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
             text = error_text(_told(fault, tool))
             return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
@@ -67,19 +78,40 @@ class Dispatch:
 
     async def read(self, call: Call, surface: str, allowed: bool, work: Callable[[Book, Caller], T]) -> T:
         """Serve a resource; raises the DeskbookError that a client is to be told."""
-        return await _in_thread(self._readers, self._serve_reading, call, surface, allowed, work)
+        return await self._in_turn(self._readers, call, self._serve_reading, call, surface, allowed, work)
 
     async def prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
         """Serve a prompt, which touches no ledger unless it is refused; raises the DeskbookError that fits."""
-        return await _in_thread(self._readers, self._serve_prompt, call, name, allowed, work)
+        return await self._in_turn(self._readers, call, self._serve_prompt, call, name, allowed, work)
+
+    async def refuse(self, call: Call, surface: str) -> None:
+        """Record that a caller reached for something that is not open to it, outside of any tool."""
+        await self._in_turn(self._readers, call, self._note_denied, call, surface)
+
+    def busy(self) -> bool:
+        """Whether a call is being served or waits for its turn."""
+        return self._waiters.busy() or self._readers.busy()
 
     def drain(self) -> None:
         """Write the sums of refusals that are still open."""
         self._refusals.flush(everything=True)
 
+    async def _in_turn(self, places: Turns, call: Call, work: Callable[..., T], *arguments: Any) -> T:
+        """Run in a worker thread, and once begun to the end, also when the client gives up: no commit half known."""
+        async with places.turn(call.identity.agent):
+            with anyio.CancelScope(shield=True):
+                result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=self._threads)
+            return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+
     def _serve_tool(
         self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any]
     ) -> Reply:
+        try:
+            self._count(call)
+        except TooManyCalls as fault:
+            if tool is not None and tool.changes and may_call(call.identity, name):
+                self._note_failed(call, name, fault)
+            raise
         if tool is None:
             raise NotFound(
                 f"There is no tool of that name{did_you_mean(name, list(TOOLS))}.",
@@ -103,7 +135,13 @@ class Dispatch:
                 self._note_failed(call, name, fault)
             raise
 
+    def _count(self, call: Call) -> None:
+        """Hold a live agent to its rate; a backtest runs as fast as it can, and turns keep it fair."""
+        if call.identity.mode == "live":
+            self._rate.spend(call.identity.agent)
+
     def _serve_reading(self, call: Call, surface: str, allowed: bool, work: Callable[[Book, Caller], T]) -> T:
+        self._count(call)
         if not allowed:
             self._note_denied(call, surface)
             raise _denied(call, surface)
@@ -111,6 +149,7 @@ class Dispatch:
             return work(book, caller)
 
     def _serve_prompt(self, call: Call, name: str, allowed: bool, work: Callable[[], T]) -> T:
+        self._count(call)
         if not allowed:
             self._note_denied(call, name)
             raise _denied(call, name)
@@ -119,7 +158,7 @@ class Dispatch:
     @contextmanager
     def _ready(self, call: Call, tool: str, own_time: int | None = None) -> Iterator[tuple[Book, Caller]]:
         """The call's ledger and caller; `own_time` is the time of a call that carries it as an argument."""
-        labels = read_labels(call.meta, call.environ)
+        labels = _labels(call)
         clock = resolve_clock(call.identity, labels)
         caller = Caller(
             agent=call.identity.agent,
@@ -197,7 +236,7 @@ class Dispatch:
             call.identity.agent, call.identity.profile.name, call.session_id, tool, client=call.client
         )
         try:
-            labels = read_labels(call.meta, call.environ)
+            labels = _labels(call)
             clock = resolve_clock(call.identity, labels)
         except DeskbookError:
             clock = CallClock(run=call.identity.run, now_us=None)
@@ -211,13 +250,6 @@ class Dispatch:
         return caller, clock.run
 
 
-async def _in_thread(limiter: anyio.CapacityLimiter, work: Callable[..., T], *arguments: Any) -> T:
-    """Run to the end in a worker thread, also when the client gives up: a commit is never left half known."""
-    with anyio.CancelScope(shield=True):
-        result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=limiter)
-    return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
-
-
 def _told(fault: Exception, tool: ToolSpec | None) -> dict[str, Any]:
     """What the client is told; where the ledger failed, with what the tool's callers must then know."""
     told = describe(fault)
@@ -225,6 +257,10 @@ def _told(fault: Exception, tool: ToolSpec | None) -> dict[str, Any]:
     if tool is not None and tool.if_it_fails and at_fault:
         told["hint"] = f"{tool.if_it_fails} {told['hint']}".rstrip()
     return told
+
+
+def _labels(call: Call) -> CallLabels:
+    return read_labels(call.meta, call.arrival.environ, call.arrival.headers)
 
 
 def _ledger(call: Call, run: str | None) -> tuple[str, str | None]:
@@ -236,8 +272,7 @@ def _known_field(fault: Exception, tool: str) -> str | None:
     named = fault.field if isinstance(fault, DeskbookError) else None
     head = re.split(r"[.\[ ]", named, maxsplit=1)[0] if named else None
     known = published_schema(TOOLS[tool].arguments)["properties"] if tool in TOOLS else {}
-    labels = ("deskbook/", "DESKBOOK_")
-    return head if head in known or (head is not None and head.startswith(labels)) else None
+    return head if head in known or (head is not None and head.startswith(LABEL_ORIGINS)) else None
 
 
 def _without_ledger(call: Call, run: str | None) -> bool:

@@ -1,13 +1,14 @@
-"""Who is calling, from the launch alone, and what the client program said of the call's clock and labels.
+"""Who is calling, from the launch or the bearer token alone, and what the client program said of the call.
 
-Labels never change who is calling. They come in `_meta`, or in the environment of a process that serves
-one call, and are read and checked here before anything else sees them.
+Labels never change who is calling. They come in `_meta`, in headers of an HTTP request, or in the environment
+of a process that serves one call, and are read and checked here before anything else sees them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from store.clock import parse_instant
@@ -19,16 +20,23 @@ from .permissions import Profile, resolve_profile
 from .sections import NAME, AgentSettings, Inherit, Mode, name_fault
 from .settings import Settings
 
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 LOCAL_AGENT: Final = "local"
 LOCAL_PROFILE: Final = "solo"
 
 LabelName = Literal["now", "run", "model_call_id", "session_id"]
-_LABELS: Final[tuple[tuple[LabelName, str, str], ...]] = (
-    ("now", "deskbook/now", "DESKBOOK_NOW"),
-    ("run", "deskbook/run", "DESKBOOK_RUN"),
-    ("model_call_id", "deskbook/model_call_id", "DESKBOOK_MODEL_CALL"),
-    ("session_id", "deskbook/session_id", "DESKBOOK_SESSION"),
+_LABELS: Final[tuple[tuple[LabelName, str, str, str], ...]] = (
+    ("now", "deskbook/now", "Deskbook-Now", "DESKBOOK_NOW"),
+    ("run", "deskbook/run", "Deskbook-Run", "DESKBOOK_RUN"),
+    ("model_call_id", "deskbook/model_call_id", "Deskbook-Model-Call", "DESKBOOK_MODEL_CALL"),
+    ("session_id", "deskbook/session_id", "Deskbook-Session", "DESKBOOK_SESSION"),
 )
+
+LABEL_HEADERS: Final = tuple(header for _, _, header, _ in _LABELS)
+"""The headers of an HTTP request that carry labels."""
+
+LABEL_ORIGINS: Final = ("deskbook/", "Deskbook-", "DESKBOOK_")
+"""How the name of a label begins, wherever it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +88,22 @@ def launch_identity(settings: Settings, agent: str | None = None) -> Identity:
     return _identity(settings, name, settings.agents[name])
 
 
-def read_labels(meta: Mapping[str, object] | None, environ: Mapping[str, str]) -> CallLabels:
-    """Read what a client program sent with a call; `_meta` wins over the environment.
+def read_labels(
+    meta: Mapping[str, object] | None, environ: Mapping[str, str], headers: Mapping[str, str] = NOTHING
+) -> CallLabels:
+    """Read what a client program sent with a call; `_meta` wins over headers, and those over the environment.
 
-    A null in `_meta` and an empty variable count as not sent. Other keys are left alone. Raises InvalidInput
-    naming the key for anything but text of 1 to 128 characters without control characters.
+    `headers` are named as `LABEL_HEADERS` spells them. A null in `_meta`, an empty header and an empty variable
+    count as not sent. Other keys are left alone. Raises InvalidInput naming the key for anything but text of 1
+    to 128 characters without control characters.
     """
     found: dict[LabelName, str] = {}
     origins: dict[LabelName, str] = {}
-    for label, key, variable in _LABELS:
+    for label, key, header, variable in _LABELS:
         sent: object = meta.get(key) if meta else None
         origin = key
+        if sent is None:
+            sent, origin = headers.get(header) or None, header
         if sent is None:
             sent, origin = environ.get(variable) or None, variable
         if sent is not None:
@@ -100,6 +113,13 @@ def read_labels(meta: Mapping[str, object] | None, environ: Mapping[str, str]) -
         now_from=origins.get("now", "deskbook/now"),
         run_from=origins.get("run", "deskbook/run"),
     )
+
+
+def narrowed(identity: Identity, *, read_only: bool) -> Identity:
+    """The identity as a token narrows it; nothing widens one."""
+    if not read_only or identity.read_only:
+        return identity
+    return replace(identity, profile=replace(identity.profile, read_only=True), read_only=True)
 
 
 def resolve_clock(identity: Identity, labels: CallLabels) -> CallClock:
@@ -204,7 +224,8 @@ def _run(identity: Identity, labels: CallLabels) -> str:
         raise ClockError(
             f'Agent "{identity.agent}" lives in a simulated run, and neither call nor config names it.',
             field="deskbook/run",
-            hint="Send `_meta` key `deskbook/run` (or DESKBOOK_RUN), or fix it: [clock] run, or --run.",
+            hint="Send `_meta` key `deskbook/run` (or header Deskbook-Run, or DESKBOOK_RUN), or fix it: "
+            "[clock] run, or --run.",
         )
     if identity.run is not None and run != identity.run:
         raise ClockError(

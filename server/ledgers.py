@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from .identity import Identity
 from .settings import Settings
 
 MOST_OPEN = 16
+LEAST_FREE_BYTES = 64 * 2**20
 
 _Key = tuple[str, str | None]
 
@@ -58,6 +61,15 @@ class OpenLedgers:
             yield slot.opening.result()
         finally:
             self._leave(slot)
+
+    def ailing(self) -> list[str]:
+        """What of the store cannot serve now, by name and never by place: `store`, `disk`."""
+        root = self._settings.store.root
+        known = self._root is not None
+        place = root if known else next(folder for folder in (root, *root.parents) if folder.exists())
+        if (known and _identity(root) != self._root) or not os.access(place, os.W_OK | os.X_OK):
+            return ["store"]
+        return ["disk"] if shutil.disk_usage(place).free < LEAST_FREE_BYTES else []
 
     def close(self) -> None:
         """Finish what is queued in every ledger and close it; a ledger that opens later is closed at once."""

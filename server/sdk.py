@@ -1,24 +1,26 @@
 """Everything of the `mcp` SDK that is private to it and used here, in one place (written against 2.3).
 
 A new minor version of the SDK is checked against this file first: the low-level server behind an `MCPServer`
-with its lifespan and middleware list, the loop that serves one pair of streams, and the logging it sets up.
+with its lifespan and middleware list, the loop that serves one pair of streams, what lasts as long as a connection,
+the sessions of Streamable HTTP, and the logging it sets up.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
-from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver import server as mcpserver_module
 from mcp.server.runner import serve_dual_era_loop
-from mcp.shared._stream_protocols import WriteStream
+from mcp.server.session import ServerSession
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import PROTOCOL_VERSION_META_KEY
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
@@ -26,15 +28,19 @@ from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 __all__ = [
     "Inbound",
     "Outbound",
+    "connection_state",
     "drop_idle_tracing",
+    "end_session",
     "has_modern_envelope",
     "lifespan",
+    "lifespan_state",
     "log_to_stderr",
     "lowlevel",
+    "on_connection_end",
     "serve_streams",
 ]
 
-Inbound: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
+Inbound: TypeAlias = ReadStream[SessionMessage | Exception]
 Outbound: TypeAlias = WriteStream[SessionMessage]
 
 
@@ -57,6 +63,28 @@ async def serve_streams(server: MCPServer[Any], inbound: Inbound, outbound: Outb
     low = lowlevel(server)
     options = low.create_initialization_options()
     await serve_dual_era_loop(low, inbound, outbound, lifespan_state=state, init_options=options)
+
+
+def connection_state(session: ServerSession) -> dict[str, Any]:
+    """What is kept for as long as the client's connection (over HTTP: its session) lasts."""
+    return session._connection.state  # noqa: SLF001
+
+
+def on_connection_end(session: ServerSession, callback: Callable[[], None]) -> None:
+    """Have `callback` called once the client's connection or session has ended."""
+    session._connection.exit_stack.callback(callback)  # noqa: SLF001
+
+
+def lifespan_state(manager: StreamableHTTPSessionManager) -> Any:
+    """What the server's lifespan yielded to a manager that runs."""
+    return manager._lifespan_state  # noqa: SLF001
+
+
+async def end_session(manager: StreamableHTTPSessionManager, session_id: str) -> None:
+    """End a Streamable HTTP session: its streams close, and its id is unknown from now on."""
+    transport = manager._server_instances.get(session_id)  # noqa: SLF001
+    if transport is not None:
+        await manager._discard_session(session_id, transport)  # noqa: SLF001
 
 
 def has_modern_envelope(params: Mapping[str, Any] | None) -> bool:

@@ -1,8 +1,7 @@
 """The sections of a config file as frozen models, one for each table, with every key they take.
 
-Read by this version: store, clock, desk, agents, profiles, limits, symbols, log. Accepted and checked, so
-that a config stays valid when the feature arrives: http, export, embedding, approval, review, publish,
-retention, and agents.NAME.token_env.
+Read by this version: store, clock, desk, agents, profiles, http, limits, symbols, log. Accepted and checked, so
+that a config stays valid when the feature arrives: export, embedding, approval, review, publish, retention.
 
 A field's `description` says what is allowed in it, and is what an error shows. Ages are integer
 microseconds once read. No field takes a secret: keys that end in `_env` name an environment variable.
@@ -70,7 +69,8 @@ def _name(text: str) -> str:
     return text
 
 
-def _age(value: object) -> int:
+def read_age(value: object) -> int:
+    """Read an age such as "30d" into microseconds; raises ValueError that says what is allowed."""
     found = re.fullmatch(r"([0-9]{1,7})([hdw])", value.strip()) if isinstance(value, str) else None
     age = int(found[1]) * _AGE_UNITS[found[2]] if found else 0
     if not 0 < age <= _LONGEST_AGE_US:
@@ -79,7 +79,7 @@ def _age(value: object) -> int:
 
 
 def _keep(value: object) -> int | None:
-    return None if value == "forever" else _age(value)
+    return None if value == "forever" else read_age(value)
 
 
 def _variable(text: str) -> str:
@@ -157,7 +157,7 @@ Aliases = Annotated[
     AfterValidator(_known),
     PlainSerializer(written),
 ]
-Age = Annotated[int, BeforeValidator(_age)]
+Age = Annotated[int, BeforeValidator(read_age)]
 Keep = Annotated[int | None, BeforeValidator(_keep)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Url = Annotated[str, AfterValidator(_url)]
@@ -251,6 +251,8 @@ class HttpSettings(Section):
     max_sessions: int = _count(1_000, 1, 100_000)
     session_idle_timeout: int = _count(1_800, 1, 604_800)
     max_body_bytes: int = _count(4_194_304, 1_024, 67_108_864)
+    tls_cert: Path | None = _optional("the path of a PEM file with the certificate and its chain")
+    tls_key: Path | None = _optional("the path of a PEM file with the private key")
 
 
 class LimitSettings(Section):

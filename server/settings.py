@@ -48,6 +48,7 @@ _FLAGS: Final[Mapping[str, str]] = MappingProxyType(
         "port": "http.port",
     }
 )
+_PATHS: Final = (("store", "root"), ("http", "tls_cert"), ("http", "tls_key"))
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
@@ -104,7 +105,7 @@ def load_settings(
         raise unknown_section(section)
     given = {section: dict(keys) if isinstance(keys, dict) else keys for section, keys in tables.items()}
     if path:
-        _place_root(given, path.parent)
+        _place_paths(given, path.parent)
     origins = _lay_over(given, flags, environ)
     _default_root(given)
     given["config"], given["origins"] = path, MappingProxyType(origins)
@@ -168,10 +169,12 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         raise ConfigError(f"The config file {path} is nested too deeply.", field="config") from None
 
 
-def _place_root(given: dict[str, Any], folder: Path) -> None:
-    store = given.get("store")
-    if isinstance(store, dict) and isinstance(store.get("root"), str):
-        store["root"] = absolute_path(store["root"], folder, "store.root")
+def _place_paths(given: dict[str, Any], folder: Path) -> None:
+    """Make the paths that the file names absolute; relative ones are relative to the file."""
+    for section, key in _PATHS:
+        table = given.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = absolute_path(table[key], folder, f"{section}.{key}")
 
 
 def _default_root(given: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ DeskbookError
 ├── InvalidInput            a named argument is missing, malformed or too large
 ├── ConfigError             the configuration or the command line is wrong
 ├── PermissionDenied        the identity may not do this
+├── TooManyCalls            the agent calls more often, or more at once, than it may
 ├── ClockError              the call's time or run is missing, forbidden or runs backwards
 ├── NotFound                an id names nothing in this ledger
 ├── Conflict                the call is well formed, but the ledger's state forbids it
@@ -77,6 +78,13 @@ class PermissionDenied(DeskbookError):
     """The calling identity's profile does not allow the action."""
 
     code = "permission_denied"
+
+
+class TooManyCalls(DeskbookError):
+    """The agent calls more often, or has more calls waiting, than the desk allows; nothing was done."""
+
+    code = "rate_limited"
+    retryable = True
 
 
 class ClockError(DeskbookError):

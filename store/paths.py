@@ -50,7 +50,7 @@ def make_folders(root: Path, path: Path) -> None:
             folder = folder / part
             folder.mkdir(mode=0o700, exist_ok=True)
             refuse_link(folder)
-            _sync(folder.parent)
+            sync_folder(folder.parent)
     except FileExistsError:
         raise StoreError(
             "What lies in the store's place is not a folder.",
@@ -65,8 +65,8 @@ def make_folders(root: Path, path: Path) -> None:
     refuse_link(path)
 
 
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, so that a new ledger survives a power cut from its first entry on."""
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, so that what was made in it survives a power cut from then on."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

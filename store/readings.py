@@ -36,6 +36,11 @@ from .view import Layer, View
 
 SEARCH_SECONDS = 2.0
 DELIVERY_SECONDS = 0.15
+CHANGES_LOOKED_AT = 200
+UNCHANGING = frozenset(
+    {"memory.retrieved", "memory.delivered", "session.started", "permission.denied", "call.failed"}
+)
+"""The entries that change nothing of what the state shows."""
 
 
 class Readings:
@@ -148,6 +153,18 @@ class Readings:
         )
         body = state.body | {"recorded": self._record_delivery(caller, "state", delivered)}
         return Reply(body, as_text(body))
+
+    def state_changed(self, after: int) -> tuple[int, bool]:
+        """The last sequence, and whether an entry after `after` may have changed the state."""
+        with self._engine.read() as snapshot:
+            last = head_of(snapshot).sequence
+            if last <= after:
+                return last, False
+            entries = snapshot.entries(
+                EntryFilter(after=after, until_sequence=last, limit=CHANGES_LOOKED_AT + 1)
+            )
+            seen = [entry.event_type for entry in entries]
+        return last, len(seen) > CHANGES_LOOKED_AT or any(found not in UNCHANGING for found in seen)
 
     def explain(self, memory_id: str, as_of: int | None = None) -> Explanation:
         """Why an order, decision or thesis came about, as the ledger stood at `as_of`.

@@ -54,13 +54,13 @@ class InMemoryDesk:
 
     def __init__(self, config: Path | None, agent: str | None, flags: dict[str, Any]) -> None:
         # Here and not above: tests of the store alone should not pay half a second for the SDK.
-        from server.app import DeskServer
+        from server.app import DeskServer, launched
         from server.identity import launch_identity
         from server.settings import load_settings
 
         self.settings = load_settings(config=config, flags=flags, environ={})
         self.identity = launch_identity(self.settings, agent)
-        self.server = DeskServer(self.settings, self.identity, transport="memory")
+        self.server = DeskServer(self.settings, launched(self.identity, "memory"))
         self.root = self.settings.store.root
 
     def client(self, era: str = "modern", **options: Any) -> Client:

@@ -1,4 +1,4 @@
-"""serve: one MCP server for one agent on stdio."""
+"""serve: an MCP server, for one agent on stdio or for many over HTTP."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Annotated
 
 import typer
 
-from ..identity import launch_identity
+from store.errors import ConfigError
+
+from ..identity import Identity, launch_identity
 from ..pipes import claim_standard_streams
-from ..settings import load_settings
+from ..settings import Settings, load_settings
+from ..tokens import Tokens, agents_of, token_path
 from .place import ConfigOption, RootOption, RunOption, StrategyOption
 
 
@@ -20,25 +23,38 @@ class Transport(StrEnum):
     """The transports a server can speak."""
 
     STDIO = "stdio"
+    HTTP = "http"
 
 
 def serve(
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option(help="The agent of the config to serve.")] = None,
     transport: Annotated[Transport, typer.Option(help="How clients connect.")] = Transport.STDIO,
+    host: Annotated[str | None, typer.Option(help="HTTP: the address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="HTTP: the port; 0 takes a free one.")] = None,
     root: RootOption = None,
     strategy: StrategyOption = None,
     run: RunOption = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error or critical.")] = None,
 ) -> None:
-    """Serve one agent over MCP. A host starts this; stdout carries protocol frames only."""
+    """Serve agents over MCP: one on stdio, where a host starts this, or many over HTTP, each by its token."""
     flags = {
         "root": None if root is None else str(root),
         "strategy": strategy,
         "run": run,
         "agent": agent,
         "log_level": log_level,
+        "host": host,
+        "port": port,
     }
+    if transport is Transport.HTTP:
+        _serve_http(load_settings(config=config, flags=flags, environ=os.environ))
+        return
+    for option, given in (("--host", host), ("--port", port)):
+        if given is not None:
+            raise ConfigError(
+                f"{option} is for --transport http.", field=option, hint="Leave it away for stdio."
+            )
     watched = sys.stdin.isatty()
     # From here on a stray print of any library, also while it is imported, cannot reach the client.
     pipes = claim_standard_streams()
@@ -55,3 +71,41 @@ def serve(
 
     gc.enable()
     host_stdio(settings, identity, pipes)
+
+
+def _serve_http(settings: Settings) -> None:
+    agents = agents_of(settings)
+    tokens = Tokens(token_path(settings.store.root), agents, os.environ)
+    identities = {name: launch_identity(settings, name) for name in agents}
+    launched = _launched(settings, identities, tokens)
+    for variable in tokens.missing_variables():
+        typer.echo(f"deskbook: {variable} is not set, so the agent it names has no token from it", err=True)
+    gc.disable()
+    from ..http.hosting import host_http
+    from ..http.serving import Listening
+
+    gc.enable()
+
+    def announce(address: str) -> None:
+        typer.echo(f"deskbook: listening on {address}", err=True)
+        if tokens.required:
+            typer.echo("deskbook: every request needs a bearer token", err=True)
+        elif launched is not None:
+            typer.echo(
+                f"deskbook: no token was ever made: everybody on this machine is {launched.agent}", err=True
+            )
+
+    host_http(settings, Listening(settings.http, tokens, identities, launched), announce=announce)
+
+
+def _launched(settings: Settings, identities: dict[str, Identity], tokens: Tokens) -> Identity | None:
+    """Who was named at the launch, or is the only one there is."""
+    if settings.agent is not None or settings.config is None or len(identities) == 1:
+        return launch_identity(settings)
+    if not tokens.required:
+        raise ConfigError(
+            f"The config {settings.config} names several agents, and no token tells them apart.",
+            field="agent",
+            hint="Make one for each with `deskbook token new AGENT`, or serve one of them: --agent NAME.",
+        )
+    return None
