@@ -10,7 +10,7 @@ import typer
 from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
-from .commands import checking, demonstrating, reading, running, serving, setting_up, tokens
+from .commands import checking, demonstrating, installing, reading, running, serving, setting_up, tokens
 from .commands.screen import plain
 
 app = typer.Typer(
@@ -40,6 +40,8 @@ def _options(
 
 for command in (
     setting_up.init,
+    installing.install,
+    installing.uninstall,
     serving.serve,
     reading.status,
     checking.verify,

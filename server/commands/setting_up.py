@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 from store.errors import ConfigError
 
 from ..settings import load_settings
+from .own_command import own_command
 from .screen import plain, say
 
 TEMPLATE = "desk_template.toml"
@@ -58,7 +58,7 @@ def init(
     say(f"wrote {plain(str(target))}")
     say(f"ledgers go to {plain(str(root))} ([store] root in it)")
     say("next: name your agents in it (researcher and trader stand there), then let the host start")
-    say(f"  {_command()} serve --config {shlex.quote(str(target))} --agent NAME")
+    say(f"  {shlex.join(own_command())} serve --config {shlex.quote(str(target))} --agent NAME")
 
 
 def _root(environ: Mapping[str, str]) -> Path:
@@ -70,9 +70,3 @@ def _root(environ: Mapping[str, str]) -> Path:
 def _quoted(path: Path) -> str:
     """A TOML string, which is a JSON string but for DEL."""
     return json.dumps(str(path), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _command() -> str:
-    """The command by its whole path, because a host starts it elsewhere and with another PATH."""
-    own = Path(sys.executable).with_name("deskbook")
-    return shlex.quote(str(own)) if own.exists() else "deskbook"

@@ -74,8 +74,7 @@ def desk(home: Path, command: Path) -> Path:
 
 
 def test_the_readme_shows_three_entries_that_stand_as_files_too(readme: Any, root: Path) -> None:
-    files = {path.name: entry_of(path.read_text()) for path in (root / "configs" / "hosts").iterdir()}
-    assert tuple(sorted(files)) == HOSTS
+    files = {name: entry_of((root / "configs" / "hosts" / name).read_text()) for name in HOSTS}
     shown = shown_entries(readme)
     assert shown == [files["claude-code.json"], files["vscode.json"], files["codex.toml"]]
     assert files["cursor.json"] == files["claude-desktop.json"]
