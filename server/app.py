@@ -52,6 +52,7 @@ from .settings import Settings
 from .tools import TOOLS
 from .updates import Updates
 
+URI_CHARS = 1_000
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -109,10 +110,6 @@ class DeskServer(MCPServer[Any]):
         """The parts that cannot serve now, by name; none when all is well."""
         return self._ledgers.ailing()
 
-    def end_streams(self) -> None:
-        """End the streams that clients listen on for updates."""
-        self._updates.end_streams()
-
     def drain(self) -> None:
         """Write what is owed and close every ledger; called once, when serving has ended."""
         self._dispatch.drain()
@@ -169,7 +166,7 @@ class DeskServer(MCPServer[Any]):
         address = str(uri)
         template = template_of(address)
         if template is None:
-            raise _protocol_error(unknown_resource())
+            raise _protocol_error(unknown_resource(), uri=address)
         try:
             text = await self._dispatch.read(
                 self._call(context),
@@ -178,7 +175,7 @@ class DeskServer(MCPServer[Any]):
                 reader_of(address, template, self._limits),
             )
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
-            raise _protocol_error(fault) from None
+            raise _protocol_error(fault, uri=address) from None
         return [ReadResourceContents(content=text, mime_type=MIME)]
 
     async def list_prompts(self) -> list[Prompt]:
@@ -268,6 +265,9 @@ def _label(claimed: str | None) -> str | None:
     return "".join(character if character.isprintable() else "?" for character in claimed[:128])
 
 
-def _protocol_error(fault: Exception) -> MCPError:
+def _protocol_error(fault: Exception, *, uri: str | None = None) -> MCPError:
+    """The error in the form of the protocol; that of a resource repeats its address, as the protocol asks."""
     told = describe(fault)
+    if uri is not None:
+        told["uri"] = uri[:URI_CHARS]
     return MCPError(code=protocol_code(fault), message=error_text(told), data=told)

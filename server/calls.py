@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import anyio
+
 from store import Client
 
 from .identity import NOTHING, Identity
@@ -23,6 +25,8 @@ class Arrival:
     transport: str
     headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     environ: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    ending: anyio.Event | None = None
+    """Set when what the request holds open is to end."""
 
 
 Arrivals: TypeAlias = Callable[[], Arrival]

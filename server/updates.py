@@ -89,7 +89,6 @@ class Updates:
         self._dispatch = dispatch
         self._call_of = call_of
         self._watched: dict[_Place, _Watched] = {}
-        self._streams: set[ListenHandler] = set()
         self._wanted = anyio.Event()
         self._tasks: TaskGroup | None = None
 
@@ -137,7 +136,7 @@ class Updates:
     async def listen(
         self, context: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve `subscriptions/listen` (protocol 2026-07-28) until the client ends it or `end_streams` does.
+        """Serve `subscriptions/listen` (protocol 2026-07-28) until the client ends it or its arrival is `ending`.
 
         Only the state is honoured: nothing else that can be subscribed to ever changes here.
         """
@@ -145,16 +144,13 @@ class Updates:
         honoured = SubscriptionFilter(resource_subscriptions=[STATE_URI] if wanted else None)
         watch = await self._open(context) if wanted else _never
         handler = ListenHandler(_Bus(watch))
-        self._streams.add(handler)
-        try:
-            return await handler(context, params.model_copy(update={"notifications": honoured}))
-        finally:
-            self._streams.discard(handler)
-
-    def end_streams(self) -> None:
-        """End every stream that a client listens on, in the way that tells it so."""
-        for handler in list(self._streams):
-            handler.close()
+        ending = self._call_of(context).arrival.ending
+        async with anyio.create_task_group() as tasks:
+            if ending is not None:
+                tasks.start_soon(_close_when, ending, handler)
+            result = await handler(context, params.model_copy(update={"notifications": honoured}))
+            tasks.cancel_scope.cancel()
+        return result
 
     async def _open(self, context: Context) -> Callable[[Tell], Forget]:
         """Check that the caller may read the state, and give what watches the ledger it reads it from."""
@@ -198,6 +194,12 @@ class Updates:
             logger.debug("a watched ledger cannot be looked at now: %s", fault.message)
             return False
         return changed
+
+
+async def _close_when(ending: anyio.Event, handler: ListenHandler) -> None:
+    """End a stream in the way that tells its client so."""
+    await ending.wait()
+    handler.close()
 
 
 def _never(_tell: Tell) -> Forget:

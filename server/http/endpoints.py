@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self
 from urllib.parse import parse_qs
@@ -97,23 +98,25 @@ class Endpoints:
     async def _single(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         """A request of protocol 2026-07-28, which stands alone; only a stream that is listened on is held."""
         message = request.message
-        current.set(self._arrival(request, self._sessions.visit(request.who, _claimed_client(message)), HTTP))
+        arrival = self._arrival(request, self._sessions.visit(request.who, _claimed_client(message)), HTTP)
+        current.set(arrival)
         if not isinstance(message, JSONRPCRequest) or message.method != LISTEN:
             await self._hand_over(scope, receive, send)
             return
-        with anyio.CancelScope() as listening:
+        ending = anyio.Event()
+        current.set(replace(arrival, ending=ending))
 
-            async def end() -> None:
-                listening.cancel()
+        async def end() -> None:
+            ending.set()
 
-            stream = Session(uuid4().hex, request.who, end)
-            async with self._sessions.opening(request.who) as hold:
-                hold(stream)
-            try:
-                with stream.in_use():
-                    await self._manager.handle_request(scope, receive, send)
-            finally:
-                self._sessions.forget(stream.key)
+        stream = Session(uuid4().hex, request.who, end)
+        async with self._sessions.opening(request.who) as hold:
+            hold(stream)
+        try:
+            with stream.in_use():
+                await self._manager.handle_request(scope, receive, send)
+        finally:
+            self._sessions.forget(stream.key)
 
     async def _initialize(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session; the id of one that is gone, as after a restart, opens a new one."""

@@ -40,6 +40,10 @@ ANSWER_SECONDS: Final = 3.0
 """How long calls in flight have to be answered once the server is told to end."""
 
 CLOSE_SECONDS: Final = 1
+KEPT_SECONDS: Final = 75
+"""How long a connection without a request stays open: longer than clients keep theirs. Otherwise one would now and
+then send a request into a line that is just being closed, and not know what became of it."""
+
 BUSY_LOOK_SECONDS: Final = 0.02
 BACKLOG: Final = 2_048
 MOST_HEADER_BYTES: Final = 65_536
@@ -132,7 +136,6 @@ async def serve_http(
         with anyio.move_on_after(ANSWER_SECONDS):
             while endpoints.busy():  # noqa: ASYNC110 - many parts are busy, and only the end asks
                 await anyio.sleep(BUSY_LOOK_SECONDS)
-        server.end_streams()
         await sessions.end_all()
         web.should_exit = True
 
@@ -164,6 +167,7 @@ class _Web(uvicorn.Server):
                 server_header=False,
                 backlog=BACKLOG,
                 timeout_graceful_shutdown=CLOSE_SECONDS,
+                timeout_keep_alive=KEPT_SECONDS,
                 h11_max_incomplete_event_size=MOST_HEADER_BYTES,
                 ssl_certfile=http.tls_cert,
                 ssl_keyfile=http.tls_key,

@@ -10,21 +10,29 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from store import Book
 from store.entry import Entry
+from store.paths import ledger_path
 from store.rows import EntryFilter
 
 ROOT = Path(__file__).resolve().parents[2]
+HAND = ROOT / "tests" / "faults" / "hand.py"
 GUARD = 60.0
 ERAS = {"legacy": "legacy", "modern": "2026-07-28"}
 TRANSPORTS = ("http", "sse")
@@ -138,20 +146,36 @@ class HttpDesk:
 
     @asynccontextmanager
     async def client(
-        self, agent: str | None, transport: str = "http", era: str = "modern", **headers: str
+        self,
+        agent: str | None,
+        transport: str = "http",
+        era: str = "modern",
+        *,
+        options: Mapping[str, Any] | None = None,
+        **headers: str,
     ) -> AsyncIterator[Client]:
-        """A connected client of the SDK on one transport and in one era."""
+        """A connected client of the SDK on one transport ("stdio" starts a server of its own) and in one era."""
         sent = headers if agent is None else {**self.bearer(agent), **headers}
-        mode = ERAS.get(era, era)
-        if transport == "sse":
-            async with Client(sse_client(f"{self.url}/sse", headers=sent), mode=mode) as client:
-                yield client
-            return
-        async with (
-            httpx2.AsyncClient(headers=sent, timeout=GUARD) as http,
-            Client(streamable_http_client(f"{self.url}/mcp", http_client=http), mode=mode) as client,
-        ):
-            yield client
+        known: dict[str, Any] = {"mode": ERAS.get(era, era), **(options or {})}
+        async with AsyncExitStack() as stack:
+            if transport == "stdio":
+                source: Any = StdioServerParameters(
+                    command=sys.executable,
+                    args=["-m", "server", "serve", *self.place, *(("--agent", agent) if agent else ())],
+                    env={"PYTHONPATH": str(ROOT)},
+                )
+            elif transport == "sse":
+                source = sse_client(f"{self.url}/sse", headers=sent)
+            else:
+                http = await stack.enter_async_context(httpx2.AsyncClient(headers=sent, timeout=GUARD))
+                source = streamable_http_client(f"{self.url}/mcp", http_client=http)
+            yield await stack.enter_async_context(Client(source, **known))
+
+    @property
+    def place(self) -> list[str]:
+        """The options that name this desk to another process."""
+        config = ["--config", str(self.config)] if self.config.exists() else []
+        return [*config, "--root", str(self.root)]
 
     def raw(self, agent: str | None = None, **headers: str) -> httpx2.Client:
         """A plain HTTP client with the agent's token."""
@@ -269,6 +293,54 @@ def start_for_module() -> Iterator[Callable[[Path, str], HttpDesk]]:
     yield start
     for desk in desks:
         desk.end()
+
+
+@pytest.fixture
+def held_ledger() -> Callable[[Path], AbstractContextManager[None]]:
+    """Keep every writer of a live ledger waiting, from another process, for as long as the context lasts."""
+
+    @contextmanager
+    def hold(root: Path) -> Iterator[None]:
+        command = [sys.executable, str(HAND), "hold-transaction", str(ledger_path(root, "default", None))]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ) as hand:
+            assert hand.stdin is not None
+            assert hand.stdout is not None
+            assert b"held" in hand.stdout.readline()
+            try:
+                yield
+            finally:
+                hand.stdin.write(b"\n")
+                hand.stdin.close()
+                hand.wait(GUARD)
+
+    return hold
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for 127.0.0.1 that vouches for itself, `desk.pem`, with its key `desk.key` beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (tmp_path / "desk.key").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    (tmp_path / "desk.pem").write_bytes(made.public_bytes(pem))
+    return tmp_path / "desk.pem"
 
 
 @pytest.fixture
