@@ -151,6 +151,12 @@ def desk(open_desk: OpenDesk) -> InMemoryDesk:
     return open_desk()
 
 
+@pytest.fixture
+def hurried_desk(open_desk: OpenDesk) -> InMemoryDesk:
+    """The same server for a test that makes more calls than one person may in a minute."""
+    return open_desk('[limits]\ncalls_per_minute = 1000000\n[agents.local]\nprofile = "solo"\n')
+
+
 @pytest.fixture(params=tuple(ERA_MODES))
 def era(request: pytest.FixtureRequest) -> str:
     """Both protocol eras, one after the other."""

@@ -103,18 +103,16 @@ def test_a_key_said_to_have_no_effect_is_used_nowhere(
         for row in page.table(f"## `[{section}]`")
         if re.search(r"No effect yet|Not enforced yet|Not applied yet", row["meaning"])
     ]
-    assert {"calls_per_minute", "token_env"} <= set(idle)
+    assert idle == []
     whole = [
         section for section in TABLES if f"## `[{section}]`\n\nChecked, without effect yet." in page.text
     ]
-    assert whole == ["http", "export", "embedding", "approval", "review", "publish", "retention"]
+    assert whole == ["export", "embedding", "approval", "review", "publish", "retention"]
     sources = {p: p.read_text() for p in (root / "server").glob("**/*.py") if p.name not in CONFIG_CODE}
     used = [
         f"{path.name}: {found}"
         for path, text in sources.items()
-        for found in re.findall(
-            rf"settings\.(?:{'|'.join(whole)})\b|\blimits\.calls_per_minute\b|\.token_env\b", text
-        )
+        for found in re.findall(rf"settings\.(?:{'|'.join(whole)})\b", text)
     ]
     assert used == []
 

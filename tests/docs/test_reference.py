@@ -19,6 +19,7 @@ from server.identity import _LABELS
 from server.permissions import PROFILES, PROMPT_ACTIONS, TOOL_ACTIONS, Action
 from server.prompts import PROMPTS
 from server.resources import RESOURCES, TEMPLATES
+from server.sections import HttpSettings
 from server.settings import _VARIABLES
 from server.stdio import MAX_FRAME_BYTES
 from server.tools import TOOLS
@@ -100,9 +101,13 @@ def test_the_commands_table_names_every_command_with_all_its_options(
     assert told.keys() == options.keys() - {""}
     for name, row in told.items():
         own = codes(row["its options beside the common ones"])
-        common = [] if name in {"init", "demo"} else COMMON
-        if name == "leaks" or name.startswith("run "):  # here the run is the argument
+        common = [] if name in {"init", "uninstall", "demo"} else COMMON
+        if name in {"leaks", "install"} or name.startswith(
+            "run "
+        ):  # where the run is the argument, or none is fixed
             common = [option for option in COMMON if option != "--run"]
+        elif name.startswith("token "):  # tokens belong to the root, whatever the strategy
+            common = ["--config", "--root"]
         assert sorted(own + common) == sorted(options[name]), name
     assert options[""] == ["--version"]
 
@@ -132,8 +137,8 @@ def test_every_environment_variable_is_documented_with_what_it_sets(readme: Any,
         for row in readme.table("### Environment variables")
         for variable in codes(row["variable"])
     }
-    labels = {variable for _, _, variable in _LABELS}
-    assert told.keys() == {"DESKBOOK_CONFIG"} | _VARIABLES.keys() | labels
+    labels = {variable for _, _, _, variable in _LABELS}
+    assert told.keys() == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN"} | _VARIABLES.keys() | labels
     for variable, key in _VARIABLES.items():
         flag = f"--{key.rpartition('.')[2].replace('_', '-')}" if "level" not in key else "--log-level"
         assert f"`{flag}`" in told[variable] or variable == "DESKBOOK_EXPORT", variable
@@ -143,13 +148,14 @@ def test_the_variables_that_the_code_reads_are_all_known_here(root: Path) -> Non
     trees = [ast.parse(path.read_text()) for path in (root / "server").glob("**/*.py")]
     words = {n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant)}
     named = {word for word in words if isinstance(word, str) and re.fullmatch(r"DESKBOOK_[A-Z_]+", word)}
-    assert named == {"DESKBOOK_CONFIG"} | _VARIABLES.keys() | {variable for _, _, variable in _LABELS}
+    labels = {variable for _, _, _, variable in _LABELS}
+    assert named == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN"} | _VARIABLES.keys() | labels
 
 
 def test_every_label_is_documented_beside_its_variable(readme: Any, codes: Codes) -> None:
     rows = readme.table("### Labels of a call")
-    told = [(codes(row["`_meta` key"])[0], codes(row["variable"])[0]) for row in rows]
-    assert told == [(key, variable) for _, key, variable in _LABELS]
+    told = [tuple(codes(row[column])[0] for column in ("`_meta` key", "header", "variable")) for row in rows]
+    assert told == [(key, header, variable) for _, key, header, variable in _LABELS]
 
 
 def test_every_error_code_is_documented_with_whether_to_retry(readme: Any, codes: Codes) -> None:
@@ -181,7 +187,7 @@ def test_the_limits_table_says_the_limits_of_the_code(readme: Any) -> None:
         f"{limits.QUERY_CHARS:,} characters, the first {terms.MAX_QUERY_TERMS} different terms count",
         f"{limits.SEARCH_LIMIT}, then page on with `cursor`",
         "32,000; 16,000 characters",
-        f"{MAX_FRAME_BYTES // 2**20} MiB",
+        f"{MAX_FRAME_BYTES // 2**20} MiB; {HttpSettings().max_body_bytes // 2**20} MiB",
     ]
 
 

@@ -24,7 +24,7 @@ from store import Book, Caller, Filter, SearchRequest
 from store.commands import OpenThesis
 from store.errors import AlreadyClosed
 
-TRIED = {"sh", "toml", "json", "python"}
+TRIED = {"sh", "toml", "json", "python", "nginx"}  # nginx: tests/http/test_proxy.py
 SHOWN = {"text"}
 GUARD = 120
 PLACEHOLDER = "/home/you/"
@@ -85,7 +85,12 @@ def test_every_toml_block_is_valid_and_a_config_of_ours_starts_each_of_its_agent
             path.write_text(block, encoding="utf-8")
             settings = load_settings(config=path, flags={}, environ={})
             started += [launch_identity(settings, name).agent for name in settings.agents]
-    assert started == ["researcher", "trader", "tester", "risk"]
+    configuration, http, security = (
+        ["researcher", "trader", "tester"],
+        ["researcher", "trader", "trader"],
+        ["risk"],
+    )
+    assert started == [*configuration, *http, *security]
 
 
 def test_every_json_block_is_valid(documents: dict[str, Any]) -> None:
