@@ -2,5 +2,5 @@
 
 A request comes through `gate`, which decides whose it is or refuses it with one of the bodies in `refusals`; then
 `endpoints` hands it to the SDK's transport of its path. `sessions` knows who opened what, `serving` is the life of
-the process.
+the process, `lines` the patience with a connection.
 """

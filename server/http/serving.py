@@ -31,6 +31,7 @@ from ..tokens import Tokens
 from .callers import Callers
 from .endpoints import Endpoints, current
 from .gate import Gate
+from .lines import PatientProtocol
 from .names import Names, is_loopback
 from .sessions import Sessions
 
@@ -158,7 +159,7 @@ class _Web(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",
+                http=PatientProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -192,6 +192,7 @@ def test_the_limits_table_says_the_limits_of_the_code(readme: Any) -> None:
 
 
 def test_the_system_prompt_names_only_what_exists(readme: Any) -> None:
+    """P199: the snippet for a host stands in the README, and is checked."""
     (prompt,) = [block for block in readme.blocks("text") if block.startswith("You have a memory")]
     arguments = {name for tool in TOOLS.values() for name in tool.arguments.model_fields}
     named = set(re.findall(r"[a-z]+(?:_[a-z]+)+", prompt))

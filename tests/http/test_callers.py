@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 if TYPE_CHECKING:
     from conftest import HttpDesk, StartDesk
@@ -129,6 +130,37 @@ async def test_a_client_that_says_nothing_of_itself_is_served(desk: HttpDesk, ag
                 assert "code" not in told
         remembered = ask("tools/call", name="remember", arguments={"text": "bare"})
         assert bool(remembered.get("isError")) is (agent == "auditor")
+
+
+async def test_what_another_strategy_holds_is_not_found_whichever_way_it_is_asked_for(
+    start_desk: StartDesk,
+) -> None:
+    """P131: by id, by its beginning, by link, in state and search, as a resource: the same as what never was."""
+    desk = start_desk(
+        '[agents.a]\nprofile = "solo"\nstrategy = "one"\ntoken_env = "A_TOKEN"\n'
+        '[agents.b]\nprofile = "solo"\nstrategy = "two"\ntoken_env = "B_TOKEN"\n'
+    )
+    async with desk.client("a") as client:
+        thesis = told(await client.call_tool("open_thesis", {"text": "secret edge", "symbol": "AAPL"}))["id"]
+        found = told(await client.call_tool("search_memory", {"query": "secret"}))["retrieval_id"]
+    async with desk.client("b") as client:
+        for memory_id in (thesis, thesis[:8]):
+            seen = told(await client.call_tool("get_memory", {"memory_id": memory_id}))
+            never = told(await client.call_tool("get_memory", {"memory_id": "ths_0000000000000"}))
+            assert seen == never
+            assert seen["code"] == "not_found"
+            for uri in (f"memory://thesis/{memory_id}", f"memory://memory/{memory_id}"):
+                with pytest.raises(MCPError) as refused:
+                    await client.read_resource(uri)
+                assert refused.value.error.data["code"] == "not_found"
+        linked = {"text": "t", "action": "hold"}
+        for link in ({"thesis_id": thesis}, {"retrieval_id": found}):
+            answer = told(await client.call_tool("remember_decision", {**linked, **link}))
+            assert answer["code"] in ("not_found", "invalid_input")
+        for tool, arguments in (("search_memory", {"query": "secret edge"}), ("get_memory_state", {})):
+            answer = (await client.call_tool(tool, arguments)).content[0].text  # type: ignore[union-attr]
+            assert thesis not in answer
+            assert "secret" not in answer.replace("secret edge", "", 1) or tool == "get_memory_state"
 
 
 async def test_calls_without_a_session_share_one_in_the_record(desk: HttpDesk) -> None:

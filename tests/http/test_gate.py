@@ -372,6 +372,40 @@ def test_what_is_no_http_hurts_nobody(desk: HttpDesk, raw: bytes) -> None:
         assert http.get("/healthz").status_code == 200
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "said", [b"", b"POST /mcp HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"]
+)
+async def test_a_line_that_never_finishes_a_request_is_closed(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    import asyncio
+
+    import uvicorn
+
+    from server.http import lines
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    monkeypatch.setattr(lines, "HEAD_SECONDS", 0.05)
+    config = uvicorn.Config(app, http=lines.PatientProtocol, lifespan="off", log_config=None)
+    config.load()
+    loop = asyncio.get_running_loop()
+    state = uvicorn.server.ServerState()
+    listener = await loop.create_server(
+        lambda: lines.PatientProtocol(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+    async with listener:
+        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        writer.write(said)
+        answer = await asyncio.wait_for(reader.read(), 60)  # to the end that the server makes
+        assert answer.startswith(b"HTTP/1.1 204") is said.startswith(b"GET")
+        writer.close()
+        await writer.wait_closed()
+
+
 def test_a_websocket_is_not_served(desk: HttpDesk) -> None:
     ask = {
         "Connection": "Upgrade",
