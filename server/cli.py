@@ -10,7 +10,17 @@ import typer
 from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
-from .commands import checking, demonstrating, installing, reading, running, serving, setting_up, tokens
+from .commands import (
+    checking,
+    demonstrating,
+    doctoring,
+    installing,
+    reading,
+    running,
+    serving,
+    setting_up,
+    tokens,
+)
 from .commands.screen import plain
 
 app = typer.Typer(
@@ -42,6 +52,7 @@ for command in (
     setting_up.init,
     installing.install,
     installing.uninstall,
+    doctoring.doctor,
     serving.serve,
     reading.status,
     checking.verify,

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.packaging
+
+CHECKOUTS_COMMAND = "/home/you/deskbook/.venv/bin/deskbook"
+DOCUMENTED_CONFIG = "/home/you/desk.toml"
+GREETING = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "packaging", "version": "1"},
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,27 @@ class Installed:
             text=True,
             check=False,
         )
+
+    def serves(self, *command: str | Path) -> bool:
+        """Whether a command line starts a server that answers, with a PATH that knows nothing of this."""
+        frames = [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": GREETING},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
+        ]
+        ran = subprocess.run(
+            command,
+            cwd="/",
+            env={"HOME": str(self.home), "PATH": "/usr/bin"},
+            input="".join(json.dumps(frame) + "\n" for frame in frames),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        answers = {answer["id"]: answer for answer in map(json.loads, ran.stdout.splitlines())}
+        return bool(answers[2]["result"]["tools"])
 
 
 def _pip(python: Path | str, *arguments: str | Path, cwd: Path) -> None:
@@ -109,3 +142,37 @@ def test_the_installed_packages_need_nothing_of_the_developers_tools(installed: 
     assert ran.returncode == 0, ran.stdout
     find = "import importlib.util as u; print([n for n in ('pytest', 'hypothesis') if u.find_spec(n)])"
     assert installed.run("python", "-c", find).stdout.strip() == "[]"
+
+
+def test_the_command_has_the_distributions_name(installed: Installed) -> None:
+    """P238."""
+    look = "from importlib.metadata import entry_points as e; print([p.name for p in e(module='server.__main__')])"
+    ran = installed.run("python", "-c", look)
+    assert ran.stdout.strip() == "['deskbook']", ran.stderr
+
+
+def test_every_documented_way_to_start_the_server_works_without_a_path(
+    installed: Installed, root: Path
+) -> None:
+    """P238."""
+    config = root / "configs" / "desk.toml"
+    own = {CHECKOUTS_COMMAND: str(installed.bin / "deskbook"), DOCUMENTED_CONFIG: str(config)}
+    documented = [[own.get(word, word) for word in words] for words in _documented_commands(root)]
+    assert len(documented) >= 8
+    assert all(words[0] == str(installed.bin / "deskbook") for words in documented)
+    for words in {tuple(words) for words in documented}:
+        assert installed.serves(*words)
+    assert installed.serves(installed.bin / "deskbook", "serve")
+    assert installed.serves(installed.bin / "python", "-m", "server", "serve")
+
+
+def _documented_commands(root: Path) -> Iterator[list[str]]:
+    """The command line in every host's file that starts a server itself."""
+    for path in sorted((root / "configs" / "hosts").iterdir()):
+        if path.suffix not in {".json", ".toml"} or path.stem.endswith("-http"):
+            continue
+        table: Any = (tomllib.loads if path.suffix == ".toml" else json.loads)(path.read_text())
+        while "command" not in table:
+            (table,) = (value for value in table.values() if isinstance(value, dict))
+        command = table["command"]
+        yield [*([command] if isinstance(command, str) else command), *table.get("args", [])]

@@ -91,7 +91,10 @@ def test_the_command_tells_of_itself(run: Run, words: list[str]) -> None:
     assert "deskbook" in (ran.out + ran.err).lower()
 
 
-@pytest.mark.parametrize("command", ["init", "serve", "status", "verify", "rebuild", "show", "log", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    ["init", "install", "uninstall", "serve", "status", "verify", "rebuild", "show", "log", "demo"],
+)
 def test_every_command_has_help_for_every_option(run: Run, command: str) -> None:
     ran = run(command, "--help", on_root=False)
     assert ran.code == 0

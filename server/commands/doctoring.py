@@ -1,0 +1,177 @@
+"""doctor: what keeps a desk from being served, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from store.errors import ConfigError, DeskbookError
+
+from ..identity import Identity, launch_identity
+from ..settings import Settings, load_settings
+from .installing import (
+    DEFAULT_NAME,
+    FileOption,
+    NameOption,
+    Reach,
+    ScopeOption,
+    check_name,
+    host_named,
+)
+from .launching import checked_url, checked_variable, stdio_launch
+from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption
+from .screen import one_line, say
+from .wording import counted
+
+if TYPE_CHECKING:
+    from ..doctor.findings import Finding
+
+LONGEST = 2_000
+
+
+def doctor(
+    host: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HOST]", help="Look at the entry in this host's file, such as claude-desktop."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent of the config.")] = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    url: Annotated[
+        str | None, typer.Option(help="A running HTTP server, such as http://127.0.0.1:8765/mcp.")
+    ] = None,
+    token_env: Annotated[
+        str | None, typer.Option(help="With --url or HOST: the variable that holds the token.")
+    ] = None,
+    name: NameOption = DEFAULT_NAME,
+    scope: ScopeOption = None,
+    file: FileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start the server as a host would, or call a running one, and explain what is wrong. Exit 1 when it is.
+
+    Nothing is changed and nothing recorded. The network is used with --url and for an HTTP entry alone.
+    """
+    of_desk = {"--config": config, "--agent": agent, "--root": root, "--strategy": strategy, "--run": run}
+    of_entry = {"--scope": scope, "--file": file, "--name": None if name == DEFAULT_NAME else name}
+    variable = None if token_env is None else checked_variable(token_env)
+    if url is not None:
+        _refuse(of_desk | of_entry | {"HOST": host}, "does not go with --url")
+        found = _of_url(checked_url(url), variable)
+    elif host is not None:
+        _refuse(of_desk, "does not go with HOST, whose entry says it")
+        found = _of_host(host, name, scope, file, variable)
+    else:
+        _refuse(of_entry, "goes with HOST")
+        _refuse({"--token-env": variable}, "goes with --url or HOST")
+        flags = {"root": None if root is None else str(root), "strategy": strategy, "run": run}
+        found = _of_desk(config, flags | {"agent": agent})
+    if not _tell(found, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    for option, given in options.items():
+        if given is not None:
+            raise ConfigError(f"{option} {why}.", field=option, hint="See `deskbook doctor --help`.")
+
+
+def _of_url(url: str, variable: str | None) -> Iterator[Finding]:
+    from ..doctor.calling import check_url
+    from ..doctor.web import Credential
+
+    return check_url(url, Credential.from_variable(variable, os.environ))
+
+
+def _of_host(
+    host: str, name: str, scope: Reach | None, file: Path | None, variable: str | None
+) -> Iterator[Finding]:
+    from ..doctor.entries import Looked, check_entry
+    from ..hosts.places import file_of
+
+    row = host_named(host)
+    check_name(name)
+    if file is not None and scope is not None:
+        raise ConfigError("--scope and --file exclude each other.", field="--scope")
+    wanted = row.scopes[0] if scope is None else scope.value
+    place = file_of(row, wanted, os.environ, Path.cwd()) if file is None else file.expanduser().absolute()
+    return check_entry(Looked(row, name, place, variable), os.environ)
+
+
+def _of_desk(config: Path | None, flags: dict[str, str | None]) -> Iterator[Finding]:
+    from ..doctor.configured import check_python
+    from ..doctor.findings import fault
+    from ..doctor.local import examine
+    from ..doctor.subject import Subject
+
+    try:
+        settings = load_settings(config=config, flags=flags, environ=os.environ)
+    except DeskbookError as error:
+        yield fault("config", error)
+        yield from check_python()
+        return
+    identities: tuple[Identity, ...] = ()
+    try:
+        identities = _identities(settings)
+    except DeskbookError as error:
+        yield fault("agent", error)
+    yield from examine(Subject(settings, identities, os.environ))
+    for identity in identities:
+        yield from _started(settings, identity)
+
+
+def _identities(settings: Settings) -> tuple[Identity, ...]:
+    """The agent asked for, else every agent there is."""
+    if settings.agent is not None or not settings.agents:
+        return (launch_identity(settings),)
+    return tuple(launch_identity(settings, agent) for agent in settings.agents)
+
+
+def _started(settings: Settings, identity: Identity) -> Iterator[Finding]:
+    """The agent's server, started by the words that `install` writes into a host's file."""
+    from ..doctor.launching import bare_environment, check_launch
+
+    launch = stdio_launch(settings.model_copy(update={"agent": identity.agent}))
+    words = [launch.command, *launch.arguments]
+    if settings.run is not None and settings.set_at_launch("run") == "flag":
+        words += ["--run", settings.run]
+    return check_launch(identity.agent, words, bare_environment(os.environ))
+
+
+def _tell(findings: Iterable[Finding], *, as_json: bool) -> bool:
+    """Print what was found, as it is found; gives whether nothing is wrong."""
+    from ..doctor.findings import Mark
+
+    seen: list[Finding] = []
+    for finding in findings:
+        seen.append(finding)
+        if not as_json:
+            _say(finding)
+    count = {mark: sum(finding.mark is mark for finding in seen) for mark in Mark}
+    if as_json:
+        # In ASCII: control characters above it would drive a terminal that the JSON is printed on.
+        say(json.dumps([finding.record() for finding in seen]))
+    else:
+        wrong, doubtful = count[Mark.FAIL], count[Mark.WARN]
+        say(
+            f"{counted(len(seen), 'check', 'checks')}: {counted(wrong, 'fault', 'faults')}, "
+            f"{counted(doubtful, 'warning', 'warnings')}"
+        )
+    return not count[Mark.FAIL]
+
+
+def _say(finding: Finding) -> None:
+    say(f"{finding.mark:<4}  {one_line(finding.name)}: {one_line(finding.found, LONGEST)}")
+    for line in finding.lines:
+        say(f"        | {one_line(line, LONGEST)}")
+    if finding.next is not None:
+        say(f"        what to do: {one_line(finding.next, LONGEST)}")
