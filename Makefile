@@ -11,7 +11,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test check fix bench interop faults packaging pins clean
+.PHONY: help setup demo demo-live test check fix bench interop interop-ci faults packaging pins clean
 
 help: ## Say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
@@ -40,7 +40,10 @@ fix: $(READY) ## Mend what ruff can mend by itself
 bench: $(READY) ## Measure and print
 	$(BIN)/pytest -m bench -s $(ARGS)
 
-interop: $(READY) ## Real clients against a real server
+interop: $(READY) ## Every client of the table against a real server; prints the matrix
+	$(BIN)/pytest -m "interop or interop_more" $(ARGS)
+
+interop-ci: $(READY) ## Of these, the clients and official tools that every change is tried with
 	$(BIN)/pytest -m interop $(ARGS)
 
 faults: $(READY) ## Kills, full disks, slow locks, long races

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from importlib.metadata import version
 from typing import Any
 
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
-
-HOW = {"PYTHONPATH": os.environ["SERVER_PYTHONPATH"], "PATH": os.environ.get("PATH", "")}
 
 
 async def call(session: ClientSession, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -34,7 +31,7 @@ async def read(session: ClientSession, uri: Any) -> Any:
 
 
 async def visit() -> dict[str, Any]:
-    server = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:], env=HOW)
+    server = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:])
     async with stdio_client(server) as (incoming, outgoing), ClientSession(incoming, outgoing) as session:
         hello = await session.initialize()
         listed = await session.list_tools()
