@@ -367,8 +367,7 @@ async def random_call(dice: random.Random, ids: list[str]) -> tuple[str, dict[st
 async def test_a_thousand_random_replies_are_strict_json_in_the_documented_shape_p197(
     hurried_desk: InMemoryDesk,
 ) -> None:
-    desk = hurried_desk
-    dice = random.Random(197)
+    desk, dice = hurried_desk, random.Random(197)
     ids: list[str] = []
     good = refused = 0
     async with desk.client("handshake") as one, desk.client("modern") as other:

@@ -21,6 +21,7 @@ BOOK = {
     "note_denied": "caller tool count",
     "note_failed": "caller tool code field count",
     "explain": "memory_id as_of",
+    "state_changed": "after",
     "unreconciled": "caller symbol limit as_of",
     "log": "conditions as_of",
     "show": "name as_of",
