@@ -22,6 +22,7 @@ from mcp_types import CallToolResult, TextContent
 from store import Book, Caller, Reply
 from store.errors import (
     ClockError,
+    Crowded,
     DeskbookError,
     InvalidInput,
     NotFound,
@@ -71,6 +72,8 @@ class Dispatch:
         try:
             reply = await self._in_turn(places, call, self._serve_tool, call, name, tool, arguments)
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
+            if isinstance(fault, Crowded) and tool is not None and tool.changes:
+                self._note_failed(call, name, fault)
             text = error_text(_told(fault, tool))
             return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
         content = TextContent(type="text", text=reply.text)
@@ -215,8 +218,9 @@ class Dispatch:
         self._refusals.note(
             key,
             partial(self._write_failed, call, caller, run, code, field),
-            # When the ledger itself takes no entries, the note would wait for what the call waited for.
-            at_once=not isinstance(fault, StoreError),
+            # When the ledger itself takes no entries, the note would wait for what the call waited for; a call
+            # that found no place must not take one to say so.
+            at_once=not isinstance(fault, StoreError | Crowded),
             ledger=_ledger(call, run),
         )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from store.errors import TooManyCalls
+from store.errors import Crowded, TooManyCalls
 
 MOST_WAITING = 1_000
 """Calls of one agent that may wait for their turn; beyond them a call is refused at once."""
@@ -73,7 +73,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, agent: str) -> AsyncIterator[None]:
-        """Hold a place; raises TooManyCalls when too many calls of the agent wait already."""
+        """Hold a place; raises Crowded when too many calls of the agent wait already."""
         await self._take(agent)
         try:
             yield
@@ -90,7 +90,7 @@ class Turns:
             return
         queue = self._waiting.setdefault(agent, deque())
         if len(queue) >= self._most_waiting:
-            raise TooManyCalls(
+            raise Crowded(
                 f"{agent} has {self._most_waiting} calls waiting already.",
                 hint="Wait for answers before sending more.",
             )

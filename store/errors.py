@@ -4,7 +4,8 @@ DeskbookError
 ├── InvalidInput            a named argument is missing, malformed or too large
 ├── ConfigError             the configuration or the command line is wrong
 ├── PermissionDenied        the identity may not do this
-├── TooManyCalls            the agent calls more often, or more at once, than it may
+├── TooManyCalls            the agent calls more often than it may
+│   └── Crowded             the agent has too many calls waiting
 ├── ClockError              the call's time or run is missing, forbidden or runs backwards
 ├── NotFound                an id names nothing in this ledger
 ├── Conflict                the call is well formed, but the ledger's state forbids it
@@ -81,10 +82,14 @@ class PermissionDenied(DeskbookError):
 
 
 class TooManyCalls(DeskbookError):
-    """The agent calls more often, or has more calls waiting, than the desk allows; nothing was done."""
+    """The agent calls more often than the desk allows; nothing was done."""
 
     code = "rate_limited"
     retryable = True
+
+
+class Crowded(TooManyCalls):
+    """The agent has as many calls waiting as it may; nothing was begun."""
 
 
 class ClockError(DeskbookError):
