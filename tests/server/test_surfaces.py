@@ -27,7 +27,9 @@ async def test_a_resource_that_is_not_there_is_refused_in_the_one_error_shape(
             await client.read_resource(uri)
         told = refusal.value.error.data
         assert told["code"] == "not_found"
-        assert told.keys() == {"code", "message", "stored", "retryable", "hint", "field"}
+        assert told.keys() == {"code", "message", "stored", "retryable", "hint", "field", "uri"}
+        assert told["uri"] == uri
+        assert json.loads(refusal.value.error.message) == told
 
 
 async def test_prompts_are_filled_in_and_refuse_by_name(desk: InMemoryDesk, era: str) -> None:

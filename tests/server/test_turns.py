@@ -23,7 +23,7 @@ async def test_a_change_that_finds_no_place_is_told_so_and_recorded(desk: InMemo
         await desk.call(client, "remember", text="first")
         async with anyio.create_task_group() as tasks, places.turn("somebody else"):
             tasks.start_soon(desk.call, client, "remember")
-            while not places._waiting:  # noqa: ASYNC110 - nothing tells of it
+            while not places._waiting:
                 await anyio.lowlevel.checkpoint()
             told = await desk.refused(client, "remember", text="second")
             assert (told["code"], told["stored"], told["retryable"]) == ("rate_limited", "no", True)
