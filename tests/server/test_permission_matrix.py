@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -17,83 +19,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-READ = {"search_memory", "get_memory", "get_memory_state"}
-NOTES = {
-    "remember",
-    "remember_proposal",
-    "remember_risk_note",
-    "remember_lesson",
-    "resolve_memory",
-    "flag_memory",
-}
-ORDERS = {"record_order_intent", "record_order_outcome", "list_unreconciled_orders"}
-JUDGE = {"validate_lesson"}
-HOLD = {"report_positions"}
-TRADE = {"remember_decision", "open_thesis", "update_thesis", "close_thesis"} | ORDERS | JUDGE
-RESOURCES = {"memory://state", "memory://memory/{id}", "memory://thesis/{id}"}
-PROMPTS = {"decision_journal": "decide", "review_open_thesis": "thesis"}
-
-CUSTOM = """
-[profiles.risk_desk]
-extends = "researcher"
-allow = ["verify"]
-deny = ["remember", "propose", "lesson"]
-[profiles.from_nothing]
-allow = ["state", "decide"]
-[profiles.no_state]
-extends = "trader"
-deny = ["state", "get"]
-[profiles.frozen]
-extends = "trader"
-read_only = true
-[profiles.trusted]
-extends = "auditor"
-allow = ["order_intent", "order_outcome", "list_unreconciled", "observe", "sign_off"]
-[profiles.nobody]
-"""
-
-# Written out here, not taken from the product: profile -> tools, resources, prompts.
-EXPECTED: dict[str, tuple[set[str], set[str], set[str]]] = {
-    "researcher": (READ | NOTES, RESOURCES, set()),
-    "trader": (READ | NOTES | TRADE, RESOURCES, set(PROMPTS)),
-    "solo": (READ | NOTES | TRADE | HOLD, RESOURCES, set(PROMPTS)),
-    "harness": (READ | ORDERS | JUDGE | HOLD, RESOURCES, set()),
-    "reviewer": (READ | NOTES | JUDGE, RESOURCES, set()),
-    "auditor": (READ, RESOURCES, set()),
-    "risk_desk": (READ | {"remember_risk_note", "resolve_memory", "flag_memory"}, RESOURCES, set()),
-    "from_nothing": ({"get_memory_state", "remember_decision"}, {"memory://state"}, {"decision_journal"}),
-    "no_state": (({"search_memory"} | NOTES | TRADE), set(), set(PROMPTS)),
-    "frozen": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
-    "trusted": (READ | ORDERS, RESOURCES, set()),
-    "nobody": (set(), set(), set()),
-    "trader, read-only agent": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
-    "harness, read-only agent": (READ | {"list_unreconciled_orders"}, RESOURCES, set()),
-    "from_nothing, read-only agent": ({"get_memory_state"}, {"memory://state"}, set()),
-}
+TABLE = runpy.run_path(str(Path(__file__).parents[1] / "fixtures" / "permission_matrix.py"))
+EXPECTED: dict[str, tuple[set[str], set[str], set[str]]] = TABLE["EXPECTED"]
+CUSTOM, VALID, RESOURCES, PROMPTS = (TABLE[name] for name in ("CUSTOM", "VALID", "RESOURCES", "PROMPTS"))
 CELLS_OF_ONE_DESK = len(TOOLS) + len(RESOURCES) + len(PROMPTS)
-VALID: dict[str, dict[str, Any]] = {
-    "remember": {"text": "t"},
-    "remember_proposal": {"text": "t"},
-    "remember_risk_note": {"text": "t"},
-    "remember_lesson": {"text": "t"},
-    "remember_decision": {"text": "t", "action": "hold"},
-    "open_thesis": {"text": "t"},
-    "update_thesis": {"thesis_id": "ths_0", "text": "t"},
-    "close_thesis": {"thesis_id": "ths_0"},
-    "get_memory": {"memory_id": "mem_0"},
-    "resolve_memory": {"memory_id": "mem_0", "status": "retired"},
-    "flag_memory": {"memory_id": "mem_0", "reason": "stale"},
-    "record_order_intent": {
-        "operation": "submit",
-        "reason": "r" * 200,
-        "symbol": "AAPL",
-        "side": "buy",
-        "quantity": "1",
-    },
-    "record_order_outcome": {"action_id": "act_0", "certainty": "unknown"},
-    "validate_lesson": {"lesson_id": "les_0", "verdict": "supports", "outcome_ids": "ev_0"},
-    "report_positions": {"positions": "[]"},
-}
 seen_cells: set[tuple[str, str, str]] = set()
 
 
