@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
@@ -88,8 +89,10 @@ class DeskServer(MCPServer[Any]):
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[dict[str, Any]]:
-        async with self._updates.running():
+        async with self._updates.running(), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._dispatch.settle)
             yield {}
+            tasks.cancel_scope.cancel()
 
     def _serve_subscriptions(self) -> None:
         """Subscriptions of both eras, which `MCPServer` serves for the newer one alone and to anybody."""
@@ -100,7 +103,7 @@ class DeskServer(MCPServer[Any]):
 
     async def refuse(self, arrival: Arrival, surface: str) -> None:
         """Record that the caller reached for what is not theirs, such as another's session."""
-        await self._dispatch.refuse(Call(arrival, Client(transport=arrival.transport), None), surface)
+        await self._dispatch.refuse(Call(arrival, _client_of(None, arrival), None), surface)
 
     def busy(self) -> bool:
         """Whether a call is being served or waits for its turn."""
@@ -221,7 +224,7 @@ class DeskServer(MCPServer[Any]):
 
     def _call_in(self, context: ServerRequestContext[Any, Any] | None) -> Call:
         arrival = self._arrivals()
-        client = _client_of(context, arrival.transport)
+        client = _client_of(context, arrival)
         return Call(arrival, client, None if context is None or context.meta is None else dict(context.meta))
 
 
@@ -245,13 +248,14 @@ def _told(
     return handle
 
 
-def _client_of(context: ServerRequestContext[Any, Any] | None, transport: str) -> Client:
+def _client_of(context: ServerRequestContext[Any, Any] | None, arrival: Arrival) -> Client:
     parameters = None if context is None else context.session.client_params
     if context is None or parameters is None:
-        return Client(transport=transport)
+        return Client(transport=arrival.transport, token_id=arrival.token_id)
     told = parameters.client_info
     return Client(
-        transport=transport,
+        transport=arrival.transport,
+        token_id=arrival.token_id,
         name=_label(told.name),
         version=_label(told.version),
         protocol_version=context.protocol_version,

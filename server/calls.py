@@ -25,6 +25,8 @@ class Arrival:
     transport: str
     headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     environ: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    token_id: str | None = None
+    """The public id of the token, where one was needed."""
     ending: anyio.Event | None = None
     """Set when what the request holds open is to end."""
 

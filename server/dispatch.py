@@ -48,6 +48,7 @@ T = TypeVar("T")
 
 WAITERS = 64
 READERS = 16
+SETTLE_SECONDS = 15.0
 
 
 class Dispatch:
@@ -94,6 +95,12 @@ class Dispatch:
     def busy(self) -> bool:
         """Whether a call is being served or waits for its turn."""
         return self._waiters.busy() or self._readers.busy()
+
+    async def settle(self) -> None:
+        """Write the sums of refusals once their minute is over, also when nobody calls any more; until cancelled."""
+        while True:
+            await anyio.sleep(SETTLE_SECONDS)
+            await anyio.to_thread.run_sync(self._refusals.flush, abandon_on_cancel=True)
 
     def drain(self) -> None:
         """Write the sums of refusals that are still open."""

@@ -103,14 +103,15 @@ def drop_idle_tracing(server: MCPServer[Any]) -> None:
         chain[:] = [layer for layer in chain if not isinstance(layer, OpenTelemetryMiddleware)]
 
 
-def log_to_stderr(level: int = logging.WARNING) -> None:
-    """Send all logging to stderr as plain lines; call it before the first `MCPServer` is made.
+def log_to_stderr(level: int = logging.WARNING, *, timed: bool = False) -> None:
+    """Send all logging to stderr as plain lines, with their local time if `timed`; call it before the first server.
 
     The SDK would install a `rich` handler at level INFO (10 ms of imports, a line for every request). Its own
     loggers stay at WARNING or above, except at level DEBUG.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    when = "%(asctime)s " if timed else ""
+    handler.setFormatter(logging.Formatter(f"{when}%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.getLogger("mcp").setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
     vars(mcpserver_module)["configure_logging"] = _leave_logging_alone

@@ -35,6 +35,8 @@ NAME: Final = f"text of 1 to {IDENTIFIER_CHARS} characters without control chara
 AGE: Final = 'an age such as "12h", "30d" or "8w" (hours, days, weeks), at most 100 years'
 VARIABLE: Final = "the NAME of an environment variable in capitals, such as DESKBOOK_TRADER_TOKEN"
 URL: Final = "an http or https address without a user name or password in it"
+HOSTS: Final = 'a list of host names such as "desk.example", with or without a port'
+ORIGINS: Final = 'a list of origins such as "https://desk.example"'
 HOUR_US: Final = 3_600_000_000
 _AGE_UNITS = {"h": HOUR_US, "d": 24 * HOUR_US, "w": 7 * 24 * HOUR_US}
 _LONGEST_AGE_US = 36_525 * 24 * HOUR_US
@@ -98,6 +100,24 @@ def _url(text: str) -> str:
     return text
 
 
+def _host_name(text: str) -> str:
+    try:
+        parts = urlsplit(f"//{text}")
+        whole = parts.hostname and not (parts.path or parts.query or parts.fragment or parts.port == 0)
+    except ValueError:
+        whole = None
+    if not whole or "@" in text or "*" in text or re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ValueError(HOSTS)
+    return text
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(_url(text))
+    if parts.path.strip("/") or parts.query or parts.fragment or "*" in text:
+        raise ValueError(ORIGINS)
+    return text
+
+
 def _timezone(name: str) -> str:
     try:
         ZoneInfo(name)
@@ -151,6 +171,8 @@ V = TypeVar("V")
 _Frozen = (AfterValidator(lambda table: MappingProxyType(dict(table))), PlainSerializer(dict))
 Name = Annotated[str, AfterValidator(_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_tuple)]
+HostNames = Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], BeforeValidator(_tuple)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], BeforeValidator(_tuple)]
 Table = Annotated[Mapping[Name, V], *_Frozen]
 Aliases = Annotated[
     Mapping[Name, Annotated[Meaning, BeforeValidator(_meaning)]],
@@ -246,8 +268,8 @@ class HttpSettings(Section):
 
     host: Name = Field(default="127.0.0.1", description="a host name or address")
     port: int = _count(8765, 0, 65_535)
-    allowed_hosts: Names = Field(default=(), description="a list of host names, with or without a port")
-    allowed_origins: Names = Field(default=(), description='a list of origins such as "https://desk.example"')
+    allowed_hosts: HostNames = Field(default=(), description=HOSTS)
+    allowed_origins: Origins = Field(default=(), description=ORIGINS)
     max_sessions: int = _count(1_000, 1, 100_000)
     session_idle_timeout: int = _count(1_800, 1, 604_800)
     max_body_bytes: int = _count(4_194_304, 1_024, 67_108_864)

@@ -148,9 +148,14 @@ class Tokens:
     @property
     def usable(self) -> bool:
         """Whether some token would be accepted now."""
+        return any(self.lets_in(agent) for agent in self._agents)
+
+    def lets_in(self, agent: str) -> bool:
+        """Whether some token of the agent would be accepted now."""
         known = self._current()
-        return any(self._refusal(record) is None for record in known.records.values()) or any(
-            self._counts(variable, known) for variable in self._variables.values()
+        held = (record for record in known.records.values() if record.agent == agent)
+        return any(self._refusal(record) is None for record in held) or any(
+            self._counts(variable, known) for variable in self._variables.values() if variable.agent == agent
         )
 
     def check(self, secret: str | None) -> Bearer | TokenFault:

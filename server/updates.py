@@ -30,14 +30,14 @@ from mcp_types import (
 )
 
 from store import Book, Caller
-from store.errors import DeskbookError
+from store.errors import DeskbookError, NotFound
 
 from .calls import Call
 from .dispatch import Dispatch
 from .identity import Identity
 from .ledgers import OpenLedgers
 from .permissions import may_read
-from .resources import STATE_URI, unknown_resource
+from .resources import STATE_URI
 from .sdk import connection_state, on_connection_end
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,11 @@ class Updates:
         Raises the DeskbookError that fits an unknown resource or a caller who may not read the state.
         """
         if params.uri != STATE_URI:
-            raise unknown_resource()
+            raise NotFound(
+                "This resource cannot be subscribed to.",
+                field="uri",
+                hint=f"Subscribe to {STATE_URI}; read the rest.",
+            )
         watch = await self._open(context)
         standing = _standing(context)
         if not standing and self._tasks is not None:

@@ -14,6 +14,8 @@ class Client:
     name: str | None = None
     version: str | None = None
     protocol_version: str | None = None
+    token_id: str | None = None
+    """The public id of the bearer token that the session was opened with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ class TooManyCalls(DeskbookError):
 class Crowded(TooManyCalls):
     """The agent has as many calls waiting as it may; nothing was begun."""
 
+    code = "too_many_waiting"
+
 
 class ClockError(DeskbookError):
     """The simulated time or run of a call is missing, not allowed here, or lies before the last entry."""

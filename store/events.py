@@ -52,6 +52,7 @@ class SessionStarted(Event):
     client_name: str | None = None
     client_version: str | None = None
     protocol_version: str | None = None
+    token_id: str | None = None
 
 
 class Recorded(Event):

@@ -148,6 +148,7 @@ class Ledger:
                 client_name=caller.client.name,
                 client_version=caller.client.version,
                 protocol_version=caller.client.protocol_version,
+                token_id=caller.client.token_id,
             )
             draft = Draft(started, "session", caller.session_id)
             head = _after(self._place(transaction, head, caller, draft, effective))

@@ -13,7 +13,7 @@ _QUERY_CHARS = 40
 
 _NAMED: Mapping[str, Sequence[str]] = {
     "genesis": ("product",),
-    "session.started": ("transport", "client_name", "client_version"),
+    "session.started": ("transport", "client_name", "client_version", "token_id"),
     "thesis.closed": ("result", "pnl", "return_pct", "note"),
     "memory.status_changed": ("status", "replaced_by", "note"),
     "memory.flagged": ("reason", "other_id", "note"),

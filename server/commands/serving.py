@@ -78,10 +78,12 @@ def _serve_http(settings: Settings) -> None:
     tokens = Tokens(token_path(settings.store.root), agents, os.environ)
     identities = {name: launch_identity(settings, name) for name in agents}
     launched = _launched(settings, identities, tokens)
-    for variable in tokens.missing_variables():
-        typer.echo(f"deskbook: {variable} is not set, so the agent it names has no token from it", err=True)
+    for name, agent in agents.items():
+        if agent.token_env in tokens.missing_variables():
+            typer.echo(f"deskbook: {agent.token_env} is not set: agent {name} has no token from it", err=True)
     gc.disable()
     from ..http.hosting import host_http
+    from ..http.names import is_loopback
     from ..http.serving import Listening
 
     gc.enable()
@@ -90,6 +92,10 @@ def _serve_http(settings: Settings) -> None:
         typer.echo(f"deskbook: listening on {address}", err=True)
         if tokens.required:
             typer.echo("deskbook: every request needs a bearer token", err=True)
+            if without := [name for name in identities if not tokens.lets_in(name)]:
+                typer.echo(f"deskbook: no token lets in {', '.join(without)}", err=True)
+            if not is_loopback(settings.http.host) and settings.http.tls_cert is None:
+                typer.echo("deskbook: without TLS, tokens can be read on the way", err=True)
         elif launched is not None:
             typer.echo(
                 f"deskbook: no token was ever made: everybody on this machine is {launched.agent}", err=True
@@ -106,6 +112,7 @@ def _launched(settings: Settings, identities: dict[str, Identity], tokens: Token
         raise ConfigError(
             f"The config {settings.config} names several agents, and no token tells them apart.",
             field="agent",
-            hint="Make one for each with `deskbook token new AGENT`, or serve one of them: --agent NAME.",
+            hint=f"Make one for each with `deskbook token new AGENT --config {settings.config}`, or serve one of "
+            "them: --agent NAME.",
         )
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -42,6 +42,8 @@ SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LISTEN: Final = "subscriptions/listen"
 MESSAGES: Final = "/messages/"
+FAREWELL_SECONDS: Final = 0.5
+FAREWELL_LOOK_SECONDS: Final = 0.01
 FOREIGN: Final = "session"
 """What the record names when somebody reaches for a session that is not theirs."""
 _VERSIONS: Final = ", ".join([*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])
@@ -164,7 +166,7 @@ class Endpoints:
 
     async def _stream(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         """The older transport's one stream, on which every answer goes out (protocol 2024-11-05)."""
-        session = Session("", request.who, _nothing)
+        session, ending = Session("", request.who, _nothing), anyio.Event()
 
         async def announced(message: Message) -> None:
             # The first event names the address to post to, and with it the session.
@@ -175,10 +177,11 @@ class Endpoints:
             await send(message)
 
         async with self._sessions.opening(request.who) as hold:
-            current.set(self._arrival(request, session.desk_session, SSE))
+            arrival = self._arrival(request, session.desk_session, SSE)
+            current.set(replace(arrival, ending=ending))
             async with self._sse.connect_sse(scope, receive, announced) as (inbound, outbound):
-                answers = _Answers(outbound)
-                session.end = inbound.aclose
+                answers = _Answers(outbound, ending)
+                session.end = partial(answers.end, inbound.aclose)
                 with session.in_use():
                     try:
                         await serve_streams(
@@ -193,10 +196,11 @@ class Endpoints:
         named = _session_of(scope["query_string"].decode("latin-1"))
         session = await self._own(named, request)
         answers = self._pipes[named]
-        current.set(self._arrival(request, session.desk_session, SSE))
+        arrival = self._arrival(request, session.desk_session, SSE)
+        current.set(replace(arrival, ending=answers.ending))
         message = request.message
         if isinstance(message, JSONRPCRequest):
-            answers.expect(message.id)
+            answers.expect(message.id, listened_on=message.method == LISTEN)
         try:
             await self._sse.handle_post_message({**scope, "path": MESSAGES}, receive, send)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -215,7 +219,8 @@ class Endpoints:
         return session
 
     def _arrival(self, request: Admitted, desk_session: str, transport: str) -> Arrival:
-        return Arrival(request.who.identity, desk_session, transport, headers=request.labels)
+        who = request.who
+        return Arrival(who.identity, desk_session, transport, headers=request.labels, token_id=who.owner)
 
 
 class _Opening:
@@ -240,13 +245,23 @@ class _Opening:
 class _Answers:
     """The outgoing half of a stream pair, which knows what is still unanswered."""
 
-    def __init__(self, outbound: Outbound) -> None:
+    def __init__(self, outbound: Outbound, ending: anyio.Event) -> None:
         self._outbound = outbound
+        self.ending = ending
         self.waiting: set[RequestId] = set()
+        self._listened_on: set[RequestId] = set()
 
-    def expect(self, request_id: RequestId) -> None:
-        """A request was posted."""
-        self.waiting.add(request_id)
+    def expect(self, request_id: RequestId, *, listened_on: bool) -> None:
+        """A request was posted; one that is listened on is answered when it ends."""
+        (self._listened_on if listened_on else self.waiting).add(request_id)
+
+    async def end(self, close: Callable[[], Awaitable[None]]) -> None:
+        """End what is listened on, in the way that tells the client so, and then the stream."""
+        self.ending.set()
+        with anyio.move_on_after(FAREWELL_SECONDS):
+            while self._listened_on:  # noqa: ASYNC110 - only the end asks
+                await anyio.sleep(FAREWELL_LOOK_SECONDS)
+        await close()
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send one message to the client."""
@@ -254,6 +269,7 @@ class _Answers:
         message = item.message
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self.waiting.discard(message.id)
+            self._listened_on.discard(message.id)
 
     async def aclose(self) -> None:
         """End the stream once all was sent."""

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
+from urllib.parse import quote
 
 import anyio
 from mcp_types import INVALID_REQUEST, JSONRPCMessage
@@ -126,6 +127,7 @@ class Gate:
         if self._ending:
             raise ending()
         who = self._callers.of(scope)
+        send = _naming(who.identity.agent, scope, send)
         labels = _labels(scope)
         if method != "POST":
             await _watched(endpoint.serve, Admitted(who, labels, None), scope, receive, send)
@@ -162,7 +164,8 @@ class Gate:
         self._bytes_held[agent] += size
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
-        logger.info("refused: %s", refused)
+        address = (scope.get("client") or ("unknown",))[0]
+        logger.info("refused %s of %s: %s", scope["method"], address, refused)
         await refused(scope, receive, send)
 
 
@@ -235,6 +238,19 @@ def _again(content: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return read
+
+
+def _naming(agent: str, scope: Scope, send: Send) -> Send:
+    """`send`, telling the client as whom it was served, and the log at level debug what was answered."""
+    named = (b"deskbook-agent", quote(agent).encode())
+
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), named]}
+            logger.debug("%s %s of %s: %s", scope["method"], scope["path"], agent, message["status"])
+        await send(message)
+
+    return told
 
 
 async def _watched(serve: Serve, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:

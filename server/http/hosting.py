@@ -15,6 +15,7 @@ from ..stdio import exit_despite_threads
 from .endpoints import current
 from .serving import Listening, bind, check_listening, raise_open_files, serve_http
 
+logger = logging.getLogger(__name__)
 QUIET = ("uvicorn", "sse_starlette")
 
 
@@ -24,7 +25,7 @@ def host_http(settings: Settings, listening: Listening, *, announce: Callable[[s
     Raises ConfigError for what cannot be listened on, or would be open to others by mistake.
     """
     level = logging.getLevelNamesMapping()[settings.log.level]
-    log_to_stderr(level)
+    log_to_stderr(level, timed=True)
     for name in QUIET:  # they tell of every request and stream
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
     check_listening(listening)
@@ -36,4 +37,5 @@ def host_http(settings: Settings, listening: Listening, *, announce: Callable[[s
         anyio.run(partial(serve_http, server, listening, listener, announce=announce))
     finally:
         server.drain()
+        logger.info("ended; every ledger is closed")
     exit_despite_threads()

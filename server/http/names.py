@@ -31,12 +31,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Names:
-    """The hosts and origins that are allowed; a host without a port is allowed with any."""
+    """The hosts and origins that are allowed beside this machine's own; a host without a port is allowed with any."""
 
-    def __init__(self, hosts: Iterable[str], origins: Iterable[str], *, loopback: bool) -> None:
-        self._hosts = {_host_of(host) for host in hosts}
-        if loopback:
-            self._hosts |= {(name, None) for name in LOOPBACK_NAMES}
+    def __init__(self, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self._hosts = {_host_of(host) for host in hosts} | {(name, None) for name in LOOPBACK_NAMES}
         self._origins = {origin.casefold().rstrip("/") for origin in origins}
 
     def check(self, scope: Scope) -> str | None:
@@ -72,7 +70,7 @@ def readable_by(origin: str, send: Send) -> Send:
                 "headers": [
                     *message.get("headers", ()),
                     (b"access-control-allow-origin", origin.encode("latin-1", "replace")),
-                    (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate"),
+                    (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate, Deskbook-Agent"),
                     (b"vary", b"Origin"),
                 ],
             }

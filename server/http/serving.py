@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,11 +64,7 @@ class Listening:
 def check_listening(listening: Listening) -> None:
     """Refuse what would be open to others than this machine by mistake; raises ConfigError."""
     http, tokens = listening.http, listening.tokens
-    if (http.tls_cert is None) != (http.tls_key is None):
-        missing = "http.tls_key" if http.tls_key is None else "http.tls_cert"
-        raise ConfigError(
-            f"{missing} is missing; TLS needs both.", field=missing, hint="Name both files, or none."
-        )
+    check_tls(http)
     if is_loopback(http.host):
         return
     if not tokens.usable:
@@ -82,6 +79,35 @@ def check_listening(listening: Listening) -> None:
             field="http.allowed_hosts",
             hint='Name the hosts that clients connect to, such as allowed_hosts = ["desk.example"].',
         )
+
+
+def check_tls(http: HttpSettings) -> None:
+    """Raise ConfigError unless certificate and key, where they are named, can be read and belong together."""
+    if http.tls_cert is None and http.tls_key is None:
+        return
+    if http.tls_cert is None or http.tls_key is None:
+        missing = "http.tls_key" if http.tls_key is None else "http.tls_cert"
+        raise ConfigError(
+            f"{missing} is missing; TLS needs both.", field=missing, hint="Name both files, or none."
+        )
+    for key, file in (("http.tls_cert", http.tls_cert), ("http.tls_key", http.tls_key)):
+        try:
+            file.read_bytes()
+        except OSError as fault:
+            raise ConfigError(
+                f"{key} is {file}, which cannot be read: {fault.strerror}.",
+                field=key,
+                hint="Name a PEM file.",
+            ) from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(http.tls_cert, http.tls_key, password="")
+    except (ssl.SSLError, ValueError) as fault:
+        reason = getattr(fault, "reason", None) or "not what was expected"
+        raise ConfigError(
+            f"{http.tls_cert} and {http.tls_key} are no certificate and its key: {reason}.",
+            field="http.tls_cert",
+            hint="Name two PEM files: the certificate with its chain, and its key without a passphrase.",
+        ) from None
 
 
 def bind(http: HttpSettings) -> socket.socket:
@@ -125,7 +151,7 @@ async def serve_http(
         max_request_body_size=http.max_body_bytes,
     )
     endpoints = Endpoints(server, manager, sessions, http.max_body_bytes)
-    names = Names(http.allowed_hosts, http.allowed_origins, loopback=is_loopback(http.host))
+    names = Names(http.allowed_hosts, http.allowed_origins)
     gate = Gate(names, callers, endpoints.table(), endpoints.health, max_body_bytes=http.max_body_bytes)
     web = _Web(gate, http)
     asked = anyio.Event()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,6 +56,7 @@ async def test_claims_of_another_identity_change_nothing(desk: HttpDesk, transpo
     ]
     (session,) = started
     assert session["transport"] == transport
+    assert session["token_id"] == "env:researcher"
     assert session["client_name"]
     assert session["protocol_version"] == ("2025-11-25" if era == "legacy" else "2026-07-28")
 
@@ -180,6 +185,28 @@ async def test_text_that_no_encoding_can_carry_breaks_no_connection(
         for arguments in ({"query": "x\x00y"}, {"quer\ufffdy": "x"}, {"query": "𝕏" * 60_000}):
             assert told(await client.call_tool("search_memory", arguments))["code"] == "invalid_input"
         assert (await client.list_tools()).tools
+
+
+def test_every_answer_names_the_agent_it_was_given_to(desk: HttpDesk) -> None:
+    body, headers = desk.modern("tools/list")
+    for agent in ("researcher", "trader"):
+        with desk.raw(agent) as http:
+            assert http.post("/mcp", json=body, headers=headers).headers["deskbook-agent"] == agent
+    with desk.raw() as http:
+        assert "deskbook-agent" not in http.post("/mcp", json=body, headers=headers).headers
+
+
+def test_the_documented_client_does_what_it_says(desk: HttpDesk) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    token = desk.bearer("trader")["Authorization"].removeprefix("Bearer ")
+    for shown, meant in (("http://127.0.0.1:8765", desk.url), ("dbk_...", token)):
+        assert shown in program
+        program = program.replace(shown, meant)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "memory://state changed\n"), ran.stderr
 
 
 def test_a_lone_surrogate_is_refused_and_the_next_request_is_served(desk: HttpDesk) -> None:

@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 if TYPE_CHECKING:
     from conftest import HttpDesk, StartDesk
 
 GUARD = 60.0
+# A key that belongs to no certificate here.
+FOREIGN_KEY = (
+    ec.generate_private_key(ec.SECP256R1())
+    .private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    .decode()
+)
 WRITES: dict[str, dict[str, Any]] = {
     "remember": {"text": "kept"},
     "remember_proposal": {"text": "kept"},
@@ -158,6 +168,25 @@ def test_a_write_on_the_legacy_stream_is_answered_before_the_end(
     assert texts(desk) == ["first", "second"]
 
 
+def test_a_stream_that_is_listened_on_over_the_legacy_pair_is_told_that_it_ends(
+    start_desk: StartDesk,
+) -> None:
+    desk = start_desk()
+    with desk.raw("trader") as http, http.stream("GET", "/sse") as stream:
+        lines = stream.iter_lines()
+        path = next(line for line in lines if line.startswith("data: "))[6:]
+        listen, _ = desk.modern(
+            "subscriptions/listen", 7, notifications={"resourceSubscriptions": ["memory://state"]}
+        )
+        assert http.post(path, json=listen).status_code == 202
+        while "acknowledged" not in next(lines):
+            pass
+        desk.process.send_signal(signal.SIGTERM)
+        assert "result" in event(lines, 7)
+    assert desk.process.wait(GUARD) == 0
+    assert "every ledger is closed" in desk.log()
+
+
 def test_a_client_that_reads_nothing_does_not_hold_up_the_end(
     start_desk: StartDesk, held_ledger: Any
 ) -> None:
@@ -279,6 +308,25 @@ def test_a_server_with_a_certificate_speaks_tls(
     trusting = ssl.create_default_context(cafile=str(certificate))
     with httpx2.Client(base_url=desk.url, verify=trusting, headers={"Accept": "*/*"}) as http:
         assert http.post("/mcp", json=body, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("spoil", ["missing", "swapped", "foreign", "no PEM"])
+def test_files_that_are_no_certificate_and_key_are_named(
+    start_desk: StartDesk, tmp_path: Path, certificate: Path, spoil: str
+) -> None:
+    cert, key = certificate, certificate.with_suffix(".key")
+    if spoil == "missing":
+        cert.unlink()
+    elif spoil == "swapped":
+        cert, key = key, cert
+    elif spoil == "foreign":
+        key.write_text(FOREIGN_KEY)
+    else:
+        cert.write_text("no PEM")
+    desk = start_desk(f'[agents.solo]\nprofile = "solo"\n[http]\ntls_cert = "{cert}"\ntls_key = "{key}"\n')
+    assert desk.process.wait(GUARD) == 2
+    assert str(cert) in desk.log()
+    assert "Traceback" not in desk.log()
 
 
 def test_half_a_certificate_is_refused(start_desk: StartDesk) -> None:

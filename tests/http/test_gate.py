@@ -83,7 +83,7 @@ def test_an_allowed_host_is_served_with_and_without_its_port(allowed: str, sent:
     from server.http.names import Names
     from server.http.refusals import Refused
 
-    names = Names([allowed], [], loopback=True)
+    names = Names([allowed], [])
     scope = {"scheme": "http", "headers": [(b"host", sent.encode())]}
     if served:
         assert names.check(scope) is None
@@ -97,19 +97,10 @@ def test_a_host_named_twice_or_not_at_all_is_refused() -> None:
     from server.http.names import Names
     from server.http.refusals import Refused
 
-    names = Names([], [], loopback=True)
+    names = Names([], [])
     for hosts in ([], [b"localhost", b"localhost"]):
         with pytest.raises(Refused):
             names.check({"scheme": "http", "headers": [(b"host", host) for host in hosts]})
-
-
-def test_a_server_open_to_others_does_not_go_by_loopback_names() -> None:
-    from server.http.names import Names
-    from server.http.refusals import Refused
-
-    names = Names(["desk.example"], [], loopback=False)
-    with pytest.raises(Refused):
-        names.check({"scheme": "http", "headers": [(b"host", b"localhost")]})
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -215,14 +206,15 @@ def test_a_server_that_others_could_reach_does_not_start_without_the_names_it_go
     assert "allowed_hosts" in desk.log()
 
 
-def test_a_server_that_others_can_reach_takes_its_own_names_alone(start_desk: StartDesk) -> None:
+def test_a_server_that_others_can_reach_takes_its_own_names_and_this_machines(start_desk: StartDesk) -> None:
     config = '[agents.solo]\ntoken_env = "SOLO_TOKEN"\nprofile = "solo"\n[http]\nallowed_hosts = ["desk.example"]\n'
     desk = start_desk(config, "--host", "0.0.0.0")
     body, headers = desk.modern("tools/list")
     address = f"http://127.0.0.1:{desk.port}"
     with httpx2.Client(base_url=address, headers={**desk.bearer("solo"), **headers, "Accept": "*/*"}) as http:
-        desk.refused(http.post("/mcp", json=body), 421, "host_refused")
-        assert http.post("/mcp", json=body, headers={"Host": "desk.example"}).status_code == 200
+        for host in ("desk.example", "127.0.0.1"):
+            assert http.post("/mcp", json=body, headers={"Host": host}).status_code == 200
+        desk.refused(http.post("/mcp", json=body, headers={"Host": "0.0.0.0"}), 421, "host_refused")
 
 
 def test_an_open_server_serves_the_one_agent_it_was_started_for_and_takes_no_token(

@@ -151,6 +151,23 @@ def test_a_wrong_value_names_its_key_what_was_found_and_what_is_allowed(
     assert expected in refuse(text).message
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(
+            ("allowed_hosts", v)
+            for v in ("https://a.example", "a.example/x", "*", "u@a.example", "", "a b", "a:0", "a:x")
+        ),
+        *(
+            ("allowed_origins", v)
+            for v in ("a.example", "https://a.example/x", "https://*", "ftp://a.example", "null")
+        ),
+    ],
+)
+def test_a_name_or_origin_that_could_never_match_is_refused(refuse: Refuse, key: str, value: str) -> None:
+    assert f"http.{key}" in refuse(f'[http]\n{key} = ["{value}"]').message
+
+
 def test_several_faults_are_told_at_once_and_the_rest_counted(refuse: Refuse) -> None:
     error = refuse("[limits]\na1 = 1\nb1 = 1\nc1 = 1\nd1 = 1\ne1 = 1\nf1 = 1\ng1 = 1")
     assert len(error.message.splitlines()) == 6

@@ -26,9 +26,9 @@ async def test_a_change_that_finds_no_place_is_told_so_and_recorded(desk: InMemo
             while not places._waiting:
                 await anyio.lowlevel.checkpoint()
             told = await desk.refused(client, "remember", text="second")
-            assert (told["code"], told["stored"], told["retryable"]) == ("rate_limited", "no", True)
+            assert (told["code"], told["stored"], told["retryable"]) == ("too_many_waiting", "no", True)
             tasks.cancel_scope.cancel()
     desk.server._dispatch.drain()
     (entry,) = desk.entries("call.failed")
-    assert json.loads(entry.content) == {"tool": "remember", "code": "rate_limited", "count": 1}
+    assert json.loads(entry.content) == {"tool": "remember", "code": "too_many_waiting", "count": 1}
     assert not places.busy()
