@@ -109,6 +109,10 @@ class DeskServer(MCPServer[Any]):
         """Whether a call is being served or waits for its turn."""
         return self._dispatch.busy()
 
+    def give_up(self) -> bool:
+        """Answer for the calls that are under way without waiting for them any more; whether there were any."""
+        return self._dispatch.give_up()
+
     def ailing(self) -> list[str]:
         """The parts that cannot serve now, by name; none when all is well."""
         return self._ledgers.ailing()

@@ -26,6 +26,7 @@ from store.errors import (
     DeskbookError,
     InvalidInput,
     NotFound,
+    OutcomeUnknown,
     PermissionDenied,
     StoreError,
     TooManyCalls,
@@ -65,6 +66,7 @@ class Dispatch:
         self._waiters = Turns(WAITERS)
         self._readers = Turns(READERS)
         self._threads = anyio.CapacityLimiter(WAITERS + READERS)
+        self._begun: set[anyio.CancelScope] = set()
 
     async def call_tool(self, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Serve a tool call; whatever goes wrong is told in the result."""
@@ -106,12 +108,33 @@ class Dispatch:
         """Write the sums of refusals that are still open."""
         self._refusals.flush(everything=True)
 
+    def give_up(self) -> bool:
+        """Answer for every call that is under way or waits, without waiting for it any more; whether there were any.
+
+        A call that had begun may still be stored, and its answer says that this is unknown.
+        """
+        begun = list(self._begun)
+        waiting = self._waiters.close() + self._readers.close()
+        for call in begun:
+            call.cancel()
+        return bool(begun or waiting)
+
     async def _in_turn(self, places: Turns, call: Call, work: Callable[..., T], *arguments: Any) -> T:
         """Run in a worker thread, and once begun to the end, also when the client gives up: no commit half known."""
         async with places.turn(call.identity.agent):
-            with anyio.CancelScope(shield=True):
-                result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=self._threads)
-            return result  # noqa: RET504 - mypy takes a scope for one that may swallow the return
+            with anyio.CancelScope(shield=True) as begun:
+                self._begun.add(begun)
+                try:
+                    # Nothing but `give_up` cancels here.
+                    return await anyio.to_thread.run_sync(
+                        partial(work, *arguments), limiter=self._threads, abandon_on_cancel=True
+                    )
+                finally:
+                    self._begun.discard(begun)
+            raise OutcomeUnknown(
+                "The server ended before the call did.",
+                hint="Read the memory back, or send the call again with the same idempotency_key.",
+            )
 
     def _serve_tool(
         self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any]
@@ -205,7 +228,7 @@ class Dispatch:
     def _note_denied(self, call: Call, name: str) -> None:
         caller, run = self._refused_caller(call, name)
         self._refusals.flush(_ledger(call, run))
-        if _without_ledger(call, run):
+        if _without_ledger(call, run) or not self._ledgers.begun(call.identity, run):
             return
         key = ("denied", call.identity.strategy, run, caller.agent, name)
         self._refusals.note(
@@ -218,7 +241,7 @@ class Dispatch:
         code = fault.code if isinstance(fault, DeskbookError) else INTERNAL
         field = _known_field(fault, name)
         caller, run = self._refused_caller(call, name)
-        if _without_ledger(call, run):
+        if _without_ledger(call, run) or not self._ledgers.begun(call.identity, run):
             return
 
         key = ("failed", call.identity.strategy, run, caller.agent, name, code, field)

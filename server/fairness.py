@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from store.errors import Crowded, TooManyCalls
+from store.errors import Crowded, StoreClosed, TooManyCalls
 
 MOST_WAITING = 1_000
 """Calls of one agent that may wait for their turn; beyond them a call is refused at once."""
@@ -69,6 +69,7 @@ class Turns:
         self._places = places
         self._free = places
         self._most_waiting = most_waiting
+        self._closed = False
         self._waiting: OrderedDict[str, deque[anyio.Event]] = OrderedDict()
 
     @asynccontextmanager
@@ -84,7 +85,18 @@ class Turns:
         """Whether a place is held or waited for."""
         return self._free < self._places
 
+    def close(self) -> int:
+        """Turn away every call that waits and all that come; gives how many waited."""
+        self._closed = True
+        waiting = [called for queue in self._waiting.values() for called in queue]
+        self._waiting.clear()
+        for called in waiting:
+            called.set()
+        return len(waiting)
+
     async def _take(self, agent: str) -> None:
+        if self._closed:
+            raise _ended()
         if self._free:
             self._free -= 1
             return
@@ -99,11 +111,13 @@ class Turns:
         try:
             await called.wait()
         except BaseException:
-            if called.is_set():  # the place was handed over while the caller gave up
-                self._give_back()
-            else:
+            if not called.is_set():
                 self._leave(agent, called)
+            elif not self._closed:  # the place was handed over while the caller gave up
+                self._give_back()
             raise
+        if self._closed:
+            raise _ended()
 
     def _leave(self, agent: str, called: anyio.Event) -> None:
         queue = self._waiting[agent]
@@ -120,3 +134,7 @@ class Turns:
         queue.popleft().set()
         if queue:
             self._waiting[agent] = queue
+
+
+def _ended() -> StoreClosed:
+    return StoreClosed("The server is ending; nothing was done.", hint="Send the call again once it is back.")

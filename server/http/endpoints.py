@@ -6,29 +6,28 @@ and is handed over.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import parse_qs
 from uuid import uuid4
 
 import anyio
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.message import SessionMessage
-from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
+from mcp_types import CLIENT_INFO_META_KEY, JSONRPCNotification, JSONRPCRequest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from ..app import DeskServer
 from ..calls import Arrival
-from ..sdk import Outbound, end_session, lifespan_state, serve_streams
+from ..sdk import end_session, lifespan_state, serve_streams
+from .answers import SESSION_HEADER, Answers, Opening
 from .asgi import Message, Receive, Scope, Send, header, without_header
 from .gate import Admitted, Endpoint
-from .refusals import answer_json, session_required, unknown_session
+from .refusals import answer_json, id_in_use, session_required, stream_in_use, unknown_session
 from .sessions import Session, Sessions
 
 logger = logging.getLogger(__name__)
@@ -38,12 +37,10 @@ current: ContextVar[Arrival] = ContextVar("arrival")
 
 HTTP: Final = "http"
 SSE: Final = "sse"
-SESSION_HEADER: Final = "mcp-session-id"
+CANCELLED: Final = "notifications/cancelled"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LISTEN: Final = "subscriptions/listen"
 MESSAGES: Final = "/messages/"
-FAREWELL_SECONDS: Final = 0.5
-FAREWELL_LOOK_SECONDS: Final = 0.01
 FOREIGN: Final = "session"
 """What the record names when somebody reaches for a session that is not theirs."""
 _VERSIONS: Final = ", ".join([*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])
@@ -63,14 +60,14 @@ class Endpoints:
         self._manager = manager
         self._sessions = sessions
         self._sse = SseServerTransport(MESSAGES, max_request_body_size=max_body_bytes)
-        self._pipes: dict[str, _Answers] = {}
+        self._pipes: dict[str, Answers] = {}
         self._posts = 0
 
     def table(self) -> Mapping[str, Endpoint]:
         """Which path is served by what."""
         messages = Endpoint(("POST",), self._messages)
         return {
-            "/mcp": Endpoint(("GET", "POST", "DELETE"), self._mcp),
+            "/mcp": Endpoint(("GET", "POST", "DELETE"), self._mcp, ("application/json", "text/event-stream")),
             "/sse": Endpoint(("GET",), self._stream),
             MESSAGES: messages,
             MESSAGES.rstrip("/"): messages,
@@ -86,7 +83,7 @@ class Endpoints:
 
     def busy(self) -> bool:
         """Whether a call is unanswered, those whose answer goes out on a stream of its own included."""
-        return bool(self._posts) or self._server.busy() or any(pipe.waiting for pipe in self._pipes.values())
+        return bool(self._posts) or self._server.busy() or self._sessions.busy()
 
     async def _mcp(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         version = header(scope, VERSION_HEADER)
@@ -111,11 +108,11 @@ class Endpoints:
         async def end() -> None:
             ending.set()
 
-        stream = Session(uuid4().hex, request.who, end)
+        stream = Session(uuid4().hex, request.who, LISTEN, end)
         async with self._sessions.opening(request.who) as hold:
             hold(stream)
         try:
-            with stream.in_use():
+            with stream.streaming():
                 await self._manager.handle_request(scope, receive, send)
         finally:
             self._sessions.forget(stream.key)
@@ -124,15 +121,16 @@ class Endpoints:
         """Open a session; the id of one that is gone, as after a restart, opens a new one."""
         named = header(scope, SESSION_HEADER)
         known = self._sessions.find(named) if named is not None else None
-        if known is not None and known.who.owner == request.who.owner:
+        if known is not None and known.who.owner == request.who.owner and known.transport == HTTP:
             await self._in_session(request, scope, receive, send)
             return
-
-        opened = _Opening()
+        if known is not None:
+            await self._refuse_foreign(request)
+        opened = Opening()
 
         async def watched(message: Message) -> None:
             if (key := opened.see(message)) is not None:
-                hold(Session(key, request.who, partial(end_session, self._manager, key)))
+                hold(Session(key, request.who, HTTP, partial(end_session, self._manager, key)))
             await send(message)
 
         async with self._sessions.opening(request.who) as hold:
@@ -146,15 +144,44 @@ class Endpoints:
         named = header(scope, SESSION_HEADER)
         if named is None:
             raise session_required(_VERSIONS)
-        session = await self._own(named, request)
+        session = await self._own(named, request, HTTP)
         current.set(self._arrival(request, session.desk_session, HTTP))
-        with session.in_use():
-            if scope["method"] == "POST":
-                await self._hand_over(scope, receive, send)
-            else:
+        if scope["method"] == "GET":
+            if session.streams:
+                raise stream_in_use()
+            with session.streaming():
                 await self._manager.handle_request(scope, receive, send)
-        if scope["method"] == "DELETE":
+        elif scope["method"] == "DELETE":
+            await self._manager.handle_request(scope, receive, send)
             self._sessions.forget(named)
+        else:
+            await self._call_in(session, request, scope, receive, send)
+
+    async def _call_in(
+        self, session: Session, request: Admitted, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """A posted message in a session, which has one unanswered request under an id at most."""
+        message = request.message
+        request_id = message.id if isinstance(message, JSONRPCRequest) else None
+        if request_id is not None and request_id in session.unanswered:
+            raise id_in_use()
+        if request_id is None:
+            with session.in_use():
+                await self._hand_over(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            # Before its last part goes out: the client may use the id again as soon as it has it.
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                session.unanswered.discard(request_id)
+            await send(message)
+
+        session.unanswered.add(request_id)
+        try:
+            with session.in_use():
+                await self._hand_over(scope, receive, answer)
+        finally:
+            session.unanswered.discard(request_id)
 
     async def _hand_over(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Have a posted message served; until it is answered, the server is busy."""
@@ -166,23 +193,23 @@ class Endpoints:
 
     async def _stream(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         """The older transport's one stream, on which every answer goes out (protocol 2024-11-05)."""
-        session, ending = Session("", request.who, _nothing), anyio.Event()
+        session = Session("", request.who, SSE, _nothing)
 
         async def announced(message: Message) -> None:
             # The first event names the address to post to, and with it the session.
             if not session.key and message["type"] == "http.response.body":
-                session.key = _session_of(bytes(message["body"]).decode().strip())
+                session.key = _session_in(bytes(message["body"]).decode().strip().rpartition("?")[2])
                 self._pipes[session.key] = answers
                 hold(session)
             await send(message)
 
         async with self._sessions.opening(request.who) as hold:
             arrival = self._arrival(request, session.desk_session, SSE)
-            current.set(replace(arrival, ending=ending))
+            current.set(arrival)
             async with self._sse.connect_sse(scope, receive, announced) as (inbound, outbound):
-                answers = _Answers(outbound, ending)
+                answers = Answers(outbound, session)
                 session.end = partial(answers.end, inbound.aclose)
-                with session.in_use():
+                with session.streaming():
                     try:
                         await serve_streams(
                             self._server, inbound, answers, state=lifespan_state(self._manager)
@@ -193,103 +220,70 @@ class Endpoints:
 
     async def _messages(self, request: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         """A message for a stream that is open elsewhere; its answer goes out there."""
-        named = _session_of(scope["query_string"].decode("latin-1"))
-        session = await self._own(named, request)
-        answers = self._pipes[named]
+        named = _session_in(scope["query_string"].decode("latin-1"))
+        session = await self._own(named, request, SSE)
+        answers, message = self._pipes.get(named), request.message
+        if answers is None:
+            raise unknown_session()
         arrival = self._arrival(request, session.desk_session, SSE)
         current.set(replace(arrival, ending=answers.ending))
-        message = request.message
+        taken = _Status(send)
         if isinstance(message, JSONRPCRequest):
-            answers.expect(message.id, listened_on=message.method == LISTEN)
+            answers.expect(message.id, request.body, listened_on=message.method == LISTEN)
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            cancelled = (message.params or {}).get("requestId")
+            if isinstance(cancelled, int | str):
+                answers.forget(cancelled)
+        # Only the session that was checked: the query may name others, in ways that readers differ about.
+        checked = {**scope, "path": MESSAGES, "query_string": f"session_id={named}".encode()}
         try:
-            await self._sse.handle_post_message({**scope, "path": MESSAGES}, receive, send)
+            await self._sse.handle_post_message(checked, receive, taken.send)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             logger.info("a client of %s closed its stream while it posted", session.who.identity.agent)
+        if taken.status >= 400 and isinstance(message, JSONRPCRequest):
+            answers.forget(message.id)
 
-    async def _own(self, named: str, request: Admitted) -> Session:
+    async def _own(self, named: str, request: Admitted, transport: str) -> Session:
         """The session of that name, if it is the caller's; another's is recorded and looks like none."""
         session = self._sessions.find(named)
-        if session is None:
+        if session is None or session.transport != transport:
             raise unknown_session()
         if session.who.owner != request.who.owner:
-            await self._server.refuse(
-                self._arrival(request, self._sessions.visit(request.who, ("", "")), HTTP), FOREIGN
-            )
+            await self._refuse_foreign(request)
             raise unknown_session()
         return session
+
+    async def _refuse_foreign(self, request: Admitted) -> None:
+        visit = self._sessions.visit(request.who, ("", ""))
+        await self._server.refuse(self._arrival(request, visit, HTTP), FOREIGN)
 
     def _arrival(self, request: Admitted, desk_session: str, transport: str) -> Arrival:
         who = request.who
         return Arrival(who.identity, desk_session, transport, headers=request.labels, token_id=who.owner)
 
 
-class _Opening:
-    """What the answer to an `initialize` tells: the session's id in its head, and whether it was refused."""
-
-    def __init__(self) -> None:
-        self.key: str | None = None
-        self.failed = False
-
-    def see(self, message: Message) -> str | None:
-        """Look at a part of the answer; gives the session's id when this part names it."""
-        if message["type"] == "http.response.start" and message["status"] < 400:
-            named = (value for name, value in message["headers"] if name.lower() == SESSION_HEADER.encode())
-            self.key = next((value.decode() for value in named), None)
-            return self.key
-        for line in bytes(message.get("body", b"")).splitlines():
-            if line.startswith(b"data: {"):
-                self.failed = "error" in json.loads(line[6:])
-        return None
-
-
-class _Answers:
-    """The outgoing half of a stream pair, which knows what is still unanswered."""
-
-    def __init__(self, outbound: Outbound, ending: anyio.Event) -> None:
-        self._outbound = outbound
-        self.ending = ending
-        self.waiting: set[RequestId] = set()
-        self._listened_on: set[RequestId] = set()
-
-    def expect(self, request_id: RequestId, *, listened_on: bool) -> None:
-        """A request was posted; one that is listened on is answered when it ends."""
-        (self._listened_on if listened_on else self.waiting).add(request_id)
-
-    async def end(self, close: Callable[[], Awaitable[None]]) -> None:
-        """End what is listened on, in the way that tells the client so, and then the stream."""
-        self.ending.set()
-        with anyio.move_on_after(FAREWELL_SECONDS):
-            while self._listened_on:  # noqa: ASYNC110 - only the end asks
-                await anyio.sleep(FAREWELL_LOOK_SECONDS)
-        await close()
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send one message to the client."""
-        await self._outbound.send(item)
-        message = item.message
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self.waiting.discard(message.id)
-            self._listened_on.discard(message.id)
-
-    async def aclose(self) -> None:
-        """End the stream once all was sent."""
-        await self._outbound.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.aclose()
-
-
 async def _nothing() -> None:
     """Nothing is open yet."""
 
 
-def _session_of(text: str) -> str:
-    """The session named in an address or its query, "" for none."""
-    query = text.rpartition("?")[2].split("\n")[0].strip()
-    return parse_qs(query).get("session_id", [""])[-1]
+class _Status:
+    """What a posted message was answered with, on its way to the client."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
+def _session_in(query: str) -> str:
+    """The one session that a query names, "" for none or several."""
+    named = parse_qs(query, keep_blank_values=True).get("session_id", [])
+    return named[0] if len(named) == 1 else ""
 
 
 def _claimed_client(message: object) -> tuple[str, str]:

@@ -1,13 +1,14 @@
 """The way in: what is asked of every request, in this order, before any of it is served.
 
-Host and origin, the path and its method, whose it is, a body within bounds. What fails is answered with a body that
-says what to do. Whoever does not read their answers is cut off, so that a stuck client holds nothing for ever.
+Host and origin, the path and its method, whose it is, what it accepts, a body within bounds. What fails is answered
+with a body that says what to do. Whoever does not read what they are sent is cut off, with or without a token, so
+that a stuck client holds nothing for ever.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,35 +16,32 @@ from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import anyio
-from mcp_types import INVALID_REQUEST, JSONRPCMessage
+from mcp_types import JSONRPCMessage
 
-from ..frames import Refusal, read_line
 from ..identity import LABEL_HEADERS
-from .asgi import Message, Receive, Scope, Send, header, header_values
+from .asgi import App, Message, Receive, Scope, Send, header, header_values
+from .bodies import Bodies, Body, message_of, read_again
 from .callers import Callers, Who
 from .names import Names, answer_preflight, is_preflight, readable_by
 from .refusals import (
     Refused,
     bad_header,
     ending,
-    malformed,
     no_such_path,
-    too_large,
-    too_many_at_once,
-    too_slow,
+    not_acceptable,
+    wrong_content_type,
     wrong_method,
 )
 
 logger = logging.getLogger(__name__)
 
-BODY_SECONDS: Final = 30.0
-"""How long a body may take to arrive."""
-
 STALLED_SECONDS: Final = 60.0
 """How long a client may leave what it is sent unread."""
 
-BODIES_HELD: Final = 16
-"""Bodies of the largest size that one agent may have under way at once, in bytes together."""
+FAREWELL_SECONDS: Final = 0.2
+CLOSE_LOOK_SECONDS: Final = 0.01
+LOGGED_A_SECOND: Final = 10
+"""Refusals told to the log one by one; more of them in one second are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,8 @@ class Admitted:
 
     who: Who
     labels: Mapping[str, str]
-    message: JSONRPCMessage | None
+    message: JSONRPCMessage | None = None
+    body: Body | None = None
 
 
 Serve: TypeAlias = Callable[[Admitted, Scope, Receive, Send], Awaitable[None]]
@@ -60,43 +59,56 @@ Serve: TypeAlias = Callable[[Admitted, Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What serves a path: its methods, and whether everybody may ask, without a token."""
+    """What serves a path: its methods, and what a client must accept in answer to a POST."""
 
     methods: tuple[str, ...]
     serve: Serve
-
-
-Open: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+    answers: tuple[str, ...] = ()
 
 
 class Gate:
     """The ASGI application."""
 
     def __init__(
-        self,
-        names: Names,
-        callers: Callers,
-        endpoints: Mapping[str, Endpoint],
-        health: Open,
-        *,
-        max_body_bytes: int,
+        self, names: Names, callers: Callers, endpoints: Mapping[str, Endpoint], health: App, bodies: Bodies
     ) -> None:
         self._names = names
         self._callers = callers
         self._endpoints = endpoints
         self._health = health
-        self._max_body_bytes = max_body_bytes
-        self._bytes_held: Counter[str] = Counter()
+        self._bodies = bodies
+        self._under_way: set[anyio.CancelScope] = set()
         self._ending = False
+        self._log = _Summed()
 
     def end(self) -> None:
         """Let nobody in any more; what is in is still served."""
         self._ending = True
 
+    async def close(self, patience: float) -> None:
+        """Let what is under way come to its end, for so many seconds at most, and give up the rest."""
+        with anyio.move_on_after(patience):
+            while self._under_way:  # noqa: ASYNC110 - only the end asks
+                await anyio.sleep(CLOSE_LOOK_SECONDS)
+        for request in list(self._under_way):
+            request.cancel()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
+        with anyio.CancelScope() as request:
+            line = _Line(send, request, scope)
+            self._under_way.add(request)
+            try:
+                await self._serve(scope, receive, line.send)
+            finally:
+                self._under_way.discard(request)
+        if request.cancelled_caught and not line.answered:
+            with anyio.move_on_after(FAREWELL_SECONDS):
+                await ending()(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             origin = self._names.check(scope)
         except Refused as refused:
@@ -129,10 +141,10 @@ class Gate:
         who = self._callers.of(scope)
         send = _naming(who.identity.agent, scope, send)
         labels = _labels(scope)
-        if method != "POST":
-            await _watched(endpoint.serve, Admitted(who, labels, None), scope, receive, send)
-            return
-        await self._admit_body(endpoint, who, labels, scope, receive, send)
+        if method == "POST":
+            await self._admit_body(endpoint, who, labels, scope, receive, send)
+        else:
+            await endpoint.serve(Admitted(who, labels), scope, receive, send)
 
     async def _admit_body(
         self,
@@ -144,77 +156,79 @@ class Gate:
         send: Send,
     ) -> None:
         agent = who.identity.agent
-        body = _Body(self._max_body_bytes, lambda size: self._hold(agent, size))
+        body = Body(self._bodies, agent)
         try:
             content = await body.read(scope, receive)
             if content is None:
                 logger.info("a client of %s left before its request had arrived", agent)
                 return
-            message = _message(content)
-            await _watched(
-                endpoint.serve, Admitted(who, labels, message), scope, _again(content, receive), send
-            )
+            _check_types(endpoint, scope)
+            admitted = Admitted(who, labels, message_of(content), body)
+            await endpoint.serve(admitted, scope, read_again(content, receive), send)
         finally:
-            self._hold(agent, -body.held)
-
-    def _hold(self, agent: str, size: int) -> None:
-        """Count bytes of an agent's requests under way; raises the 429 for more than it may have."""
-        if size > 0 and self._bytes_held[agent] + size > BODIES_HELD * self._max_body_bytes:
-            raise too_many_at_once()
-        self._bytes_held[agent] += size
+            body.after_request()
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
-        address = (scope.get("client") or ("unknown",))[0]
-        logger.info("refused %s of %s: %s", scope["method"], address, refused)
+        self._log.tell(refused, scope)
         await refused(scope, receive, send)
 
 
-class _Body:
-    """One request's body as it arrives; `held` is what is counted of it."""
+class _Line:
+    """The way back to a client: whether an answer was begun, and the patience with who does not read it."""
 
-    def __init__(self, limit: int, hold: Callable[[int], None]) -> None:
-        self._limit = limit
-        self._hold = hold
-        self.held = 0
+    def __init__(self, send: Send, request: anyio.CancelScope, scope: Scope) -> None:
+        self._send = send
+        self._request = request
+        self._scope = scope
+        self.answered = False
 
-    async def read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body, None when the client left; raises the refusal for one too large or too slow."""
-        told = header(scope, "content-length") or ""
-        if told.isdecimal() and int(told[:20]) > self._limit:
-            raise too_large(self._limit)
-        parts: list[bytes] = []
-        with anyio.move_on_after(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    return None
-                part = message.get("body", b"")
-                if self.held + len(part) > self._limit:
-                    raise too_large(self._limit)
-                self._hold(len(part))
-                self.held += len(part)
-                parts.append(part)
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-        raise too_slow()
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; a client that leaves it unread for too long loses its request."""
+        self.answered = True
+        with anyio.move_on_after(STALLED_SECONDS) as sending:
+            await self._send(message)
+        if sending.cancelled_caught:
+            logger.info("a client of %s did not read what it was sent", _address(self._scope))
+            self._request.cancel()
 
 
-def _message(content: bytes) -> JSONRPCMessage:
-    frame = read_line(content, len(content))
-    if frame is None:
-        raise malformed(
-            "The body is no message of the protocol.",
-            "Send one JSON-RPC request, notification or response.",
-            rpc_code=INVALID_REQUEST,
-        )
-    if isinstance(frame, Refusal):
-        raise malformed(
-            f"{frame.message[:1].upper()}{frame.message[1:]}.",
-            "Send one JSON-RPC message as UTF-8 JSON.",
-            rpc_code=frame.code,
-            request_id=frame.id,
-        )
-    return frame
+class _Summed:
+    """Tells refusals to the log, a flood of them as a number."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._told = 0
+        self._more = 0
+
+    def tell(self, refused: Refused, scope: Scope) -> None:
+        """One request was refused."""
+        second = int(time.monotonic())
+        if second != self._second:
+            if self._more:
+                logger.info("refused %d more requests", self._more)
+            self._second, self._told, self._more = second, 0, 0
+        if self._told == LOGGED_A_SECOND:
+            self._more += 1
+            return
+        self._told += 1
+        logger.info("refused %s of %s: %s", scope["method"], _address(scope), refused)
+
+
+def _address(scope: Scope) -> str:
+    return str((scope.get("client") or ("unknown",))[0])
+
+
+def _check_types(endpoint: Endpoint, scope: Scope) -> None:
+    """Raise the 406 or 415 for a client that could not read the answer, or sends what is not JSON."""
+    sent = (header(scope, "content-type") or "").split(";")[0].strip().casefold()
+    if sent != "application/json":
+        raise wrong_content_type()
+    accepted = {
+        kind.split(";")[0].strip().casefold() for kind in ",".join(header_values(scope, "accept")).split(",")
+    }
+    for kind in endpoint.answers:
+        if not accepted & {kind, f"{kind.partition('/')[0]}/*", "*/*"}:
+            raise not_acceptable(endpoint.answers)
 
 
 def _labels(scope: Scope) -> Mapping[str, str]:
@@ -228,18 +242,6 @@ def _labels(scope: Scope) -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
-def _again(content: bytes, receive: Receive) -> Receive:
-    """Give a body that was read once more, then whatever comes after it."""
-    waiting = [content]
-
-    async def read() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
-
-    return read
-
-
 def _naming(agent: str, scope: Scope, send: Send) -> Send:
     """`send`, telling the client as whom it was served, and the log at level debug what was answered."""
     named = (b"deskbook-agent", quote(agent).encode())
@@ -251,17 +253,3 @@ def _naming(agent: str, scope: Scope, send: Send) -> Send:
         await send(message)
 
     return told
-
-
-async def _watched(serve: Serve, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve until the end or until the client has left an answer unread for too long."""
-    with anyio.CancelScope() as serving:
-
-        async def send_in_time(message: Message) -> None:
-            with anyio.move_on_after(STALLED_SECONDS) as sending:
-                await send(message)
-            if sending.cancelled_caught:
-                logger.info("a client of %s did not read its answers", admitted.who.identity.agent)
-                serving.cancel()
-
-        await serve(admitted, scope, receive, send_in_time)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -14,11 +14,17 @@ HEAD_SECONDS: Final = 30.0
 class PatientProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, which of itself waits for a request's head without end."""
 
+    most: ClassVar[int] = 65_536
+    """Connections at once; one more is closed before the process runs out of files and can do nothing at all."""
+
     _silence: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected; its request should follow."""
         super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
+            return
         self._await_head()
 
     def data_received(self, data: bytes) -> None:

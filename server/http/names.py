@@ -6,7 +6,6 @@ this server goes by; and a request that a page sends names the page's origin, wh
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -18,16 +17,6 @@ _ALLOWED_HEADERS = (
     "Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID, "
     "Deskbook-Now, Deskbook-Run, Deskbook-Model-Call, Deskbook-Session"
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host to bind to can be reached from this machine alone."""
-    if host.casefold() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 class Names:

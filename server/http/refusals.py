@@ -179,6 +179,58 @@ def session_required(versions: str) -> Refused:
     )
 
 
+def not_acceptable(kinds: tuple[str, ...]) -> Refused:
+    """A client that says it could not read the answer."""
+    return Refused(
+        406,
+        "not_acceptable",
+        f"The answer may come as {' or '.join(kinds)}, which the client does not accept.",
+        f"Send the header Accept: {', '.join(kinds)}.",
+    )
+
+
+def wrong_content_type() -> Refused:
+    """A body that is not called JSON."""
+    return Refused(
+        415,
+        "wrong_content_type",
+        "The body is not called JSON.",
+        "Send the header Content-Type: application/json.",
+    )
+
+
+def id_in_use() -> Refused:
+    """A second request under an id whose first one is still unanswered in the same session."""
+    return Refused(
+        409,
+        "id_in_use",
+        "The session has an unanswered request under this id; nothing was done.",
+        "Give every request of a session an id of its own.",
+    )
+
+
+def stream_in_use() -> Refused:
+    """A second standing stream of one session."""
+    return Refused(
+        409,
+        "stream_in_use",
+        "The session has its stream of notifications open already.",
+        "Use the one that is open, or close it first.",
+    )
+
+
+def too_many_streams(most: int) -> Refused:
+    """One session listens on as many streams as it may."""
+    return Refused(
+        429,
+        "too_many_streams",
+        f"The session listens on {most} streams already; nothing was done.",
+        "End one of them first; one stream tells of every change.",
+        headers={"Retry-After": str(RETRY_SECONDS)},
+        rpc_code=INTERNAL_ERROR,
+    )
+
+
 def malformed(message: str, hint: str, *, rpc_code: int, request_id: float | str | None = None) -> Refused:
     """A body that is no message of the protocol."""
     return Refused(400, "malformed", message, hint, rpc_code=rpc_code, request_id=request_id)

@@ -24,30 +24,40 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from store.errors import ConfigError
 
+from ..addresses import is_loopback
 from ..app import DeskServer
 from ..identity import Identity
 from ..sdk import lowlevel
 from ..sections import HttpSettings
 from ..tokens import Tokens
+from .bodies import Bodies
 from .callers import Callers
 from .endpoints import Endpoints, current
 from .gate import Gate
 from .lines import PatientProtocol
-from .names import Names, is_loopback
+from .names import Names
 from .sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
-ANSWER_SECONDS: Final = 3.0
-"""How long calls in flight have to be answered once the server is told to end."""
+ANSWER_SECONDS: Final = 2.5
+"""How long calls in flight have to be answered once the server is told to end; then they are given up."""
 
-CLOSE_SECONDS: Final = 1
+GIVEN_UP_SECONDS: Final = 0.5
+"""How long the answers of calls that were given up have to go out."""
+
+CLOSE_SECONDS: Final = 0.5
+"""How long streams have to end once they were told to."""
+
+CONNECTION_SECONDS: Final = 1
 KEPT_SECONDS: Final = 75
 """How long a connection without a request stays open: longer than clients keep theirs. Otherwise one would now and
 then send a request into a line that is just being closed, and not know what became of it."""
 
 BUSY_LOOK_SECONDS: Final = 0.02
-BACKLOG: Final = 2_048
+BACKLOG: Final = 128
+SPARE_FILES: Final = 128
+"""Files that connections leave to ledgers and logs."""
 MOST_HEADER_BYTES: Final = 65_536
 
 
@@ -116,11 +126,12 @@ def bind(http: HttpSettings) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, http.port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
-    except OSError as fault:
+    except (OSError, UnicodeError) as fault:
+        reason = getattr(fault, "strerror", None) or "it is no name of a host"
         raise ConfigError(
-            f"http.host {host} cannot be used: {fault.strerror}.",
+            f"http.host {host} cannot be used: {reason}.",
             field="http.host",
-            hint="Name an address of here.",
+            hint="Name an address of this machine.",
         ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -152,7 +163,7 @@ async def serve_http(
     )
     endpoints = Endpoints(server, manager, sessions, http.max_body_bytes)
     names = Names(http.allowed_hosts, http.allowed_origins)
-    gate = Gate(names, callers, endpoints.table(), endpoints.health, max_body_bytes=http.max_body_bytes)
+    gate = Gate(names, callers, endpoints.table(), endpoints.health, Bodies(http.max_body_bytes))
     web = _Web(gate, http)
     asked = anyio.Event()
 
@@ -160,10 +171,11 @@ async def serve_http(
         await asked.wait()
         gate.end()
         logger.info("ending; calls in flight have %s s", ANSWER_SECONDS)
-        with anyio.move_on_after(ANSWER_SECONDS):
-            while endpoints.busy():  # noqa: ASYNC110 - many parts are busy, and only the end asks
-                await anyio.sleep(BUSY_LOOK_SECONDS)
+        await _idle(endpoints, ANSWER_SECONDS)
+        if server.give_up():
+            await _idle(endpoints, GIVEN_UP_SECONDS)
         await sessions.end_all()
+        await gate.close(CLOSE_SECONDS)
         web.should_exit = True
 
     async with manager.run(), anyio.create_task_group() as tasks:
@@ -173,6 +185,13 @@ async def serve_http(
             web.on_started = lambda: announce(_address(listener, http))
             await web.serve([listener])
         tasks.cancel_scope.cancel()
+
+
+async def _idle(endpoints: Endpoints, patience: float) -> None:
+    """Wait until every call is answered, for so many seconds at most."""
+    with anyio.move_on_after(patience):
+        while endpoints.busy():  # noqa: ASYNC110 - many parts are busy, and only the end asks
+            await anyio.sleep(BUSY_LOOK_SECONDS)
 
 
 class _Web(uvicorn.Server):
@@ -193,7 +212,7 @@ class _Web(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 backlog=BACKLOG,
-                timeout_graceful_shutdown=CLOSE_SECONDS,
+                timeout_graceful_shutdown=CONNECTION_SECONDS,
                 timeout_keep_alive=KEPT_SECONDS,
                 h11_max_incomplete_event_size=MOST_HEADER_BYTES,
                 ssl_certfile=http.tls_cert,
@@ -221,7 +240,9 @@ def _heeded_signals(asked: anyio.Event) -> Iterator[None]:
             os._exit(128 + signum)
         asked.set()
 
-    heeded = (signal.SIGTERM, signal.SIGINT)
+    heeded = [signal.SIGTERM, signal.SIGINT]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        heeded.append(signal.SIGHUP)
     for signum in heeded:
         loop.add_signal_handler(signum, heed, signum)
     try:
@@ -238,15 +259,20 @@ def _address(listener: socket.socket, http: HttpSettings) -> str:
 
 
 def raise_open_files() -> None:
-    """Let this process hold as many connections as the system allows it; the usual soft limit is 1,024."""
+    """Let this process hold as many connections as the system allows it, and no more than that.
+
+    The usual soft limit is 1,024 open files.
+    """
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - absent on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or soft < hard):
-        wanted = 65_536 if hard == resource.RLIM_INFINITY else hard
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = 65_536 if hard == resource.RLIM_INFINITY else hard
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft != resource.RLIM_INFINITY:
+        PatientProtocol.most = max(SPARE_FILES, soft - SPARE_FILES)
 
 
 __all__ = ["Listening", "bind", "check_listening", "current", "raise_open_files", "serve_http"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from mcp_types import RequestId
 
 from store.ids import SESSION, new_id
 
@@ -23,6 +24,9 @@ from .refusals import over_capacity
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
+CLIENTS_KNOWN: Final = 100
+"""Client programs of one token whose calls without a session are told apart."""
+
 OWN_IDLE_SECONDS: Final = 10.0
 """How long a session must have been idle before its own agent's next one may take its place."""
 
@@ -33,9 +37,12 @@ class Session:
 
     key: str
     who: Who
+    transport: str
     end: Callable[[], Awaitable[None]]
     desk_session: str = field(default_factory=lambda: new_id(SESSION))
+    unanswered: set[RequestId] = field(default_factory=set)
     requests: int = 0
+    streams: int = 0
     idle_since: float = field(default_factory=anyio.current_time)
 
     @contextmanager
@@ -48,9 +55,23 @@ class Session:
             self.requests -= 1
             self.idle_since = anyio.current_time()
 
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """A stream of the session is open, on which something may be told at any time."""
+        self.streams += 1
+        try:
+            yield
+        finally:
+            self.streams -= 1
+            self.idle_since = anyio.current_time()
+
+    def busy(self) -> bool:
+        """Whether a call of the session is unanswered."""
+        return bool(self.requests or self.unanswered)
+
     def idle(self) -> float:
-        """Seconds since the last request ended, 0 while one is under way."""
-        return 0.0 if self.requests else anyio.current_time() - self.idle_since
+        """Seconds since the last request or stream ended, 0 while there is one."""
+        return 0.0 if self.streams or self.busy() else anyio.current_time() - self.idle_since
 
 
 @dataclass(slots=True)
@@ -70,7 +91,7 @@ class Sessions:
         self._welcome = welcome
         self._held: dict[str, Session] = {}
         self._opening: Counter[str] = Counter()
-        self._visits: OrderedDict[tuple[str, ...], _Visit] = OrderedDict()
+        self._visits: dict[str, OrderedDict[tuple[str, str], _Visit]] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -93,6 +114,10 @@ class Sessions:
         finally:
             self._opening -= kept
 
+    def busy(self) -> bool:
+        """Whether a call in some session is unanswered."""
+        return any(session.busy() for session in self._held.values())
+
     def forget(self, key: str) -> None:
         """It was closed by its client or by the transport."""
         self._held.pop(key, None)
@@ -103,15 +128,15 @@ class Sessions:
 
     def visit(self, who: Who, client: tuple[str, str]) -> str:
         """The ledger's session for calls without one: the same for one token and client until they have been idle."""
-        key = (who.owner or "", who.identity.agent, *client)
+        visits = self._visits.setdefault(who.owner or who.identity.agent, OrderedDict())
         now = anyio.current_time()
-        known = self._visits.pop(key, None)
+        known = visits.pop(client, None)
         if known is None or now - known.last > self._idle_timeout:
             known = _Visit(new_id(SESSION), now)
         known.last = now
-        self._visits[key] = known
-        while len(self._visits) > self._most:
-            self._visits.popitem(last=False)
+        visits[client] = known
+        if len(visits) > CLIENTS_KNOWN:
+            visits.popitem(last=False)
         return known.desk_session
 
     async def watch(self) -> None:
@@ -136,17 +161,15 @@ class Sessions:
         while len(self._held) + self._opening.total() >= self._most:
             held = Counter(session.who.identity.agent for session in self._held.values()) + self._opening
             largest = max(held, key=lambda name: (held[name], name == agent))
-            patience = OWN_IDLE_SECONDS if largest == agent or held[largest] <= held[agent] + 1 else 0.0
-            idle = [
-                session
-                for session in self._held.values()
-                if session.who.identity.agent == largest
-                and not session.requests
-                and session.idle() >= patience
-            ]
-            if not idle:
+            theirs = [session for session in self._held.values() if session.who.identity.agent == largest]
+            if largest == agent or held[largest] <= held[agent] + 1:
+                giving_way = [session for session in theirs if session.idle() >= OWN_IDLE_SECONDS]
+            else:
+                giving_way = [session for session in theirs if not session.busy()]
+            if not giving_way:
                 raise over_capacity(f"All {self._most} sessions of this server are in use.")
-            await self._end(max(idle, key=Session.idle), "another session needed its place")
+            # The longest idle one; where all have a stream open, the one that was opened first.
+            await self._end(max(giving_way, key=Session.idle), "another session needed its place")
 
     async def _end(self, session: Session, why: str) -> None:
         self._held.pop(session.key, None)

@@ -239,7 +239,7 @@ class Room:
             self.ended.append(key)
 
         async with self.sessions.opening(who) as hold:
-            session = Session(key, who, end)
+            session = Session(key, who, "http", end)
             session.idle_since -= idle
             hold(session)
         return session

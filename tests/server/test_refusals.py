@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from server.refusals import MOST_OPEN, WINDOW_SECONDS, Refusals
+from server.refusals import KINDS, LEDGERS, WINDOW_SECONDS, Refusals
 from server.tools import TOOLS
 from store.engines.sqlite import SqliteEngine
 from store.errors import StoreBusy, StoreFull
@@ -124,12 +124,32 @@ def test_what_is_still_owed_at_the_end_is_told_to_the_log(
     assert "1 refused or failed calls could not be recorded" in caplog.text
 
 
-def test_a_flood_of_different_kinds_is_still_written_one_by_one(refusals: Refusals) -> None:
+def test_more_kinds_than_are_kept_apart_are_counted_together(refusals: Refusals, clock: HandClock) -> None:
     page = Page()
-    for number in range(MOST_OPEN + 10):
-        refusals.note(number, page.write)
-    assert page.counts == [1] * (MOST_OPEN + 10)
-    assert len(refusals._open) == MOST_OPEN
+    for number in range(KINDS):
+        refusals.note(number, page.write, ledger="one")
+    assert page.counts == [1] * KINDS
+    for number in range(50):
+        refusals.note(("new", number), page.write, ledger="one")
+    assert page.counts == [1] * (KINDS + 1)
+    refusals.note("first", page.write, ledger="another")  # which does not suffer from it
+    refusals.note("first", page.write, ledger="another")
+    assert page.counts == [1] * (KINDS + 2)
+    clock.now += WINDOW_SECONDS
+    refusals.flush()
+    assert sorted(page.counts)[-2:] == [1, 49]
+
+
+def test_of_too_many_ledgers_the_oldest_is_told_to_the_log(
+    refusals: Refusals, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = Page()
+    for number in range(LEDGERS + 1):
+        for _ in range(3):
+            refusals.note("kind", page.write, ledger=number)
+    assert "2 refused or failed calls could not be recorded" in caplog.text
+    refusals.flush(everything=True)
+    assert sum(page.counts) == 3 * (LEDGERS + 1) - 2
 
 
 # Through a real server
