@@ -14,7 +14,7 @@ from store.errors import ConfigError
 
 from ..near_miss import did_you_mean
 from ..settings import Settings, load_settings
-from .launching import DEFAULT_VARIABLE, http_launch, http_steps, refuse_http_options, stdio_launch
+from .launching import http_launch, http_steps, refuse_http_options, stdio_launch
 from .place import ConfigOption, RootOption, StrategyOption
 from .screen import plain, say
 from .serving import Transport
@@ -62,7 +62,11 @@ def install(
         str | None, typer.Option(help="With http: the server's address; else the config's.")
     ] = None,
     token_env: Annotated[
-        str | None, typer.Option(help=f"With http: the variable with the token; else {DEFAULT_VARIABLE}.")
+        str | None,
+        typer.Option(
+            help="With http: the variable with the token; else the agent's token_env, else one named after the"
+            " agent, such as DESKBOOK_TRADER_TOKEN; without a config DESKBOOK_TOKEN."
+        ),
     ] = None,
     no_token: Annotated[bool, typer.Option("--no-token", help="With http: an open server.")] = False,
     name: NameOption = DEFAULT_NAME,
@@ -92,8 +96,11 @@ def install(
         if row.note:
             typer.echo(f"# {row.note}", err=True)
         return
-    target, wanted = _target(row, scope, file)
-    _tell_install(_write(row, launch, name, target, wanted, force=force), row, launch, name, target, settings)
+    by_hand = f"Print the entry with --print and put it into {_usual_place(row, scope, file)} yourself."
+    target, wanted = _target(row, scope, file, by_hand)
+    changed, shared = _write(row, launch, name, target, wanted, force=force)
+    _tell_install(changed, row, launch, name, target, settings)
+    _tell_shared(shared, launch)
 
 
 def uninstall(
@@ -112,7 +119,9 @@ def uninstall(
 
     row = host_named(host)
     check_name(name)
-    target, wanted = _target(row, scope, file)
+    place = ".".join(row.path)
+    by_hand = f'Take "{name}" under {place} out of {_usual_place(row, scope, file)} yourself.'
+    target, wanted = _target(row, scope, file, by_hand)
 
     def edit(text: str) -> str:
         found = standing(text, row, name)
@@ -135,14 +144,22 @@ def uninstall(
     say(f"next: restart {row.title}")
 
 
-def _write(row: Host, launch: Launch, name: str, target: Path, scope: Scope, *, force: bool) -> Changed:
-    from ..hosts.documents import installed, standing
+def _write(
+    row: Host, launch: Launch, name: str, target: Path, scope: Scope, *, force: bool
+) -> tuple[Changed, list[str]]:
+    """Write the entry; gives what became of the file, and the other entries with the same variable."""
+    from ..hosts.documents import installed, sharing, standing
     from ..hosts.entries import entry_of
     from ..hosts.files import change
+    from ..hosts.launch import Http
 
     entry = entry_of(row, launch, name)
+    variable = launch.variable if isinstance(launch, Http) and row.inputs is None else None
+    shared: list[str] = []
 
     def edit(text: str) -> str:
+        if variable is not None:
+            shared[:] = sharing(text, row, variable, name)
         found = standing(text, row, name)
         if found == entry:
             return text
@@ -154,7 +171,7 @@ def _write(row: Host, launch: Launch, name: str, target: Path, scope: Scope, *, 
             )
         return installed(text, row, launch, name)
 
-    return change(target, edit, private=scope == "user")
+    return change(target, edit, private=scope == "user"), shared
 
 
 def host_named(name: str) -> Host:
@@ -184,15 +201,15 @@ def _scope(row: Host, scope: Reach | None) -> Scope:
     return row.scopes[0] if scope is None else scope.value
 
 
-def _target(row: Host, scope: Reach | None, file: Path | None) -> tuple[Path, Scope]:
-    """The file to write, and for whom; raises ConfigError for a host whose entry is only printed."""
+def _target(row: Host, scope: Reach | None, file: Path | None, by_hand: str) -> tuple[Path, Scope]:
+    """The file to write, and for whom; raises ConfigError with `by_hand` for a host that is only printed."""
     from ..hosts.places import file_of
 
     if not row.writable:
         raise ConfigError(
             f"The file of {row.title} is not written by deskbook.",
             field="HOST",
-            hint=f"Print the entry with --print and put it into {_usual_place(row, scope, file)} yourself.",
+            hint=by_hand,
         )
     if file is not None:
         if scope is not None:
@@ -227,6 +244,18 @@ def _tell_install(
     _tell_backup(changed)
     for step in (*http_steps(row, launch, settings), f"restart {row.title}"):
         say(f"next: {plain(step)}")
+
+
+def _tell_shared(shared: list[str], launch: Launch) -> None:
+    from ..hosts.launch import Http
+
+    if not shared or not isinstance(launch, Http):
+        return
+    others = ", ".join(f'"{plain(other)}"' for other in shared)
+    say(
+        f"warning: {others} in this file takes its token from {launch.variable} too, so both call as the same "
+        "agent. Give this entry a variable of its own: --token-env NAME --force."
+    )
 
 
 def _tell_backup(changed: Changed) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 import shlex
 from typing import TYPE_CHECKING
 
 from store.errors import ConfigError
 
+from ..addresses import served_at, with_scheme
 from ..identity import launch_identity
 from ..settings import Settings
+from ..token_variables import agent_word, token_variable
+from ..typed import place_words
 from .own_command import own_command
 
 if TYPE_CHECKING:
     from ..hosts.launch import Http, Launch, Stdio
     from ..hosts.table import Host
-
-DEFAULT_VARIABLE = "DESKBOOK_TOKEN"
-"""The variable that a host reads its token from, unless the config or the command line names one."""
 
 
 def stdio_launch(settings: Settings) -> Stdio:
@@ -29,10 +28,11 @@ def stdio_launch(settings: Settings) -> Stdio:
 
     identity = launch_identity(settings)
     program, *words = own_command()
-    words += ["serve", *_config(settings)]
+    config, root = _by_option(settings)
+    words += ["serve", *config]
     if settings.config is not None or settings.agent is not None:
         words += ["--agent", identity.agent]
-    words += _root(settings)
+    words += root
     if settings.set_at_launch("store.strategy"):
         words += ["--strategy", settings.store.strategy]
     for word in (program, *words):
@@ -49,14 +49,14 @@ def http_launch(settings: Settings, url: str | None, token_env: str | None, *, o
 
     identity = launch_identity(settings)
     address = _served_at(settings) if url is None else checked_url(url)
+    agent = agent_word(settings, identity.agent)
     if open_server:
         if token_env is not None:
             raise ConfigError("--no-token and --token-env exclude each other.", field="--no-token")
-        return Http(address, None)
+        return Http(address, None, agent)
     if token_env is not None:
-        return Http(address, checked_variable(token_env))
-    configured = settings.agents.get(identity.agent)
-    return Http(address, (configured and configured.token_env) or DEFAULT_VARIABLE)
+        return Http(address, checked_variable(token_env), agent)
+    return Http(address, token_variable(settings, identity.agent), agent)
 
 
 def refuse_http_options(url: str | None, token_env: str | None, *, open_server: bool) -> None:
@@ -73,7 +73,7 @@ def http_steps(row: Host, launch: Launch, settings: Settings) -> list[str]:
     if not isinstance(launch, Http):
         return []
     agent = launch_identity(settings).agent
-    at = [*_config(settings), *_root(settings)]
+    at = place_words(settings)
     program = own_command()
     serve = [*program, "serve", *at, "--transport", "http"]
     if launch.variable is None:
@@ -92,29 +92,20 @@ def http_steps(row: Host, launch: Launch, settings: Settings) -> list[str]:
     return [f"make a token: {shlex.join([*program, 'token', 'new', agent, *at])}", take, start]
 
 
-def _config(settings: Settings) -> list[str]:
-    return [] if settings.config is None else ["--config", str(settings.config)]
-
-
-def _root(settings: Settings) -> list[str]:
-    return ["--root", str(settings.store.root)] if settings.set_at_launch("store.root") else []
+def _by_option(settings: Settings) -> tuple[list[str], list[str]]:
+    """The words of --config and those of --root."""
+    words = place_words(settings)
+    split = 0 if settings.config is None else 2
+    return words[:split], words[split:]
 
 
 def _served_at(settings: Settings) -> str:
-    """The address under which a client on this machine reaches the server of the config."""
-    host, port = settings.http.host, settings.http.port
-    if port == 0:
+    address = served_at(settings.http)
+    if address is None:
         raise ConfigError(
             "The config leaves the port open.", field="http.port", hint="Name the address with --url."
         )
-    scheme = "http" if settings.http.tls_cert is None else "https"
-    try:
-        numeric = ipaddress.ip_address(host)
-    except ValueError:
-        return f"{scheme}://{host}:{port}/mcp"
-    if numeric.is_unspecified:
-        numeric = ipaddress.ip_address("127.0.0.1" if numeric.version == 4 else "::1")
-    return f"{scheme}://{f'[{numeric}]' if numeric.version == 6 else numeric}:{port}/mcp"
+    return address
 
 
 def checked_url(url: str) -> str:
@@ -126,6 +117,13 @@ def checked_url(url: str) -> str:
     try:
         told: str = TypeAdapter(Url).validate_python(url)
     except ValidationError:
+        meant = with_scheme(url)
+        if meant is not None:
+            raise ConfigError(
+                "--url does not begin with http:// or https://.",
+                field="--url",
+                hint=f"Write http:// in front: --url {meant}",
+            ) from None
         raise ConfigError(f"--url is not {URL}.", field="--url") from None
     if "?" in told or "#" in told:
         # Where a query stands, so may a token, and none is ever written.

@@ -12,10 +12,12 @@ import typer
 
 from store.errors import ConfigError
 
+from ..addresses import is_loopback
 from ..identity import Identity, launch_identity
 from ..pipes import claim_standard_streams
 from ..settings import Settings, load_settings
 from ..tokens import Tokens, agents_of, token_path
+from ..typed import hints_with_place
 from .place import ConfigOption, RootOption, RunOption, StrategyOption
 
 
@@ -48,7 +50,9 @@ def serve(
         "port": port,
     }
     if transport is Transport.HTTP:
-        _serve_http(load_settings(config=config, flags=flags, environ=os.environ))
+        over_http = load_settings(config=config, flags=flags, environ=os.environ)
+        with hints_with_place(over_http):
+            _serve_http(over_http)
         return
     for option, given in (("--host", host), ("--port", port)):
         if given is not None:
@@ -83,7 +87,6 @@ def _serve_http(settings: Settings) -> None:
             typer.echo(f"deskbook: {agent.token_env} is not set: agent {name} has no token from it", err=True)
     gc.disable()
     from ..http.hosting import host_http
-    from ..http.names import is_loopback
     from ..http.serving import Listening
 
     gc.enable()
@@ -112,7 +115,6 @@ def _launched(settings: Settings, identities: dict[str, Identity], tokens: Token
         raise ConfigError(
             f"The config {settings.config} names several agents, and no token tells them apart.",
             field="agent",
-            hint=f"Make one for each with `deskbook token new AGENT --config {settings.config}`, or serve one of "
-            "them: --agent NAME.",
+            hint="Make one for each with `deskbook token new AGENT`, or serve one of them: --agent NAME.",
         )
     return None

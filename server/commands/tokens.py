@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +19,12 @@ from ..near_miss import did_you_mean
 from ..sections import AGE, NAME, AgentSettings, name_fault, read_age
 from ..token_file import TokenRecord, read_records
 from ..tokens import ENVIRONMENT, agents_of, new_token, public_id, revoke, status_of, token_path
+from ..typed import hints_with_place, place_words, with_place
 from .place import ConfigOption, JsonOption, Place, RootOption, find_place
 from .screen import one_line, plain, say
 from .wording import counted
 
+HEADING = ("id", "agent", "profile", "made", "expires", "standing", "rights", "label")
 tokens = typer.Typer(
     name="token", help="Make, list or revoke the bearer tokens for HTTP.", no_args_is_help=True
 )
@@ -45,10 +47,11 @@ def new(
     The token alone goes to standard output, everything else to standard error.
     """
     place = find_place(config, root, None, None)
-    identity = launch_identity(place.settings, agent)
-    _check_label(label)
     path = token_path(place.settings.store.root)
-    made = new_token(path, identity.agent, lasts=_age(expires), read_only=read_only, label=label)
+    with hints_with_place(place.settings):
+        identity = launch_identity(place.settings, agent)
+        _check_label(label)
+        made = new_token(path, identity.agent, lasts=_age(expires), read_only=read_only, label=label)
     record = made.record
     if as_json:
         ends = None if record.expires is None else format_instant(record.expires)
@@ -64,22 +67,21 @@ def list_all(config: ConfigOption = None, root: RootOption = None, as_json: Json
     place = find_place(config, root, None, None)
     path = token_path(place.settings.store.root)
     agents = agents_of(place.settings)
-    records = read_records(path)
+    with hints_with_place(place.settings):
+        records = read_records(path)
     variables = {name: agent for name, agent in agents.items() if agent.token_env}
     if as_json:
         listed = [_told(record, agents) for record in records]
         named = [_variable_told(name, agent) for name, agent in variables.items()]
         say(json.dumps({"file": str(path), "tokens": listed, "variables": named}))
         return
-    for record in records:
-        say(_line(record, agents, place))
-    for name, agent in variables.items():
-        told = _variable_told(name, agent)
-        state = "set" if told["set"] else "not set"
-        about = f"from {agent.token_env}, {state} in this shell"
-        say(f"{one_line(told['id'])}  {one_line(name)}  {one_line(agent.profile)}  {about}")
     if not records and not variables:
-        say(f"no tokens in {plain(str(path))}; `deskbook token new AGENT` makes one")
+        made = with_place("`deskbook token new AGENT` makes one", place_words(place.settings))
+        say(plain(f"no tokens in {path}; {made}"))
+        return
+    rows = [HEADING, *(_row(record, agents, place) for record in records)]
+    for line in _aligned([*rows, *(_variable_row(name, agent) for name, agent in variables.items())]):
+        say(line)
 
 
 @tokens.command("revoke")
@@ -92,17 +94,18 @@ def revoke_some(
     agent: Annotated[str | None, typer.Option(help="Instead of ids: all tokens of this agent.")] = None,
 ) -> None:
     """End tokens at once, also for sessions that are open on a running server."""
-    if bool(ids) == (agent is not None):
-        raise ConfigError(
-            "revoke takes the ids of tokens, or --agent NAME for all tokens of an agent.",
-            field="ID",
-            hint="`deskbook token list` shows the id of every token.",
-        )
     place = find_place(config, root, None, None)
     path = token_path(place.settings.store.root)
     agents = agents_of(place.settings)
-    wanted = [_file_id(given, agents) for given in ids or ()]
-    found = revoke(path, ids=wanted, agent=agent)
+    with hints_with_place(place.settings):
+        if bool(ids) == (agent is not None):
+            raise ConfigError(
+                "revoke takes the ids of tokens, or --agent NAME for all tokens of an agent.",
+                field="ID",
+                hint="`deskbook token list` shows the id of every token.",
+            )
+        wanted = [_file_id(given, agents) for given in ids or ()]
+        found = revoke(path, ids=wanted, agent=agent)
     if agent is not None and not found and agent not in agents:
         owners = {record.agent for record in read_records(path)}
         near = did_you_mean(agent, owners | agents.keys())
@@ -131,7 +134,7 @@ def _explain(record: TokenRecord, identity: Identity, path: Path, place: Place) 
         f"token {record.id} stands for agent {shown(record.agent)} ({standing}) and {until}",
         f"It is shown this once: {path} keeps only a hash of it.",
         "Send it in the header `Authorization: Bearer TOKEN`, and never in a URL.",
-        f"`deskbook token revoke {record.id}` ends it.",
+        with_place(f"`deskbook token revoke {record.id}` ends it.", place_words(place.settings)),
     ):
         typer.echo(plain(line), err=True)
 
@@ -170,19 +173,39 @@ def _file_id(given: str, agents: Mapping[str, AgentSettings]) -> str:
     return public_id(given)
 
 
-def _line(record: TokenRecord, agents: Mapping[str, AgentSettings], place: Place) -> str:
+def _row(record: TokenRecord, agents: Mapping[str, AgentSettings], place: Place) -> tuple[str, ...]:
+    """A token under the columns of the heading."""
     owner = agents.get(record.agent)
-    parts = [
+    return (
         record.id,
         one_line(record.agent),
         one_line(owner.profile) if owner else "-",
-        f"made {_time(record.created, place)}",
-        "never expires" if record.expires is None else f"expires {_time(record.expires, place)}",
+        _time(record.created, place),
+        "never" if record.expires is None else _time(record.expires, place),
         _standing(record, agents, place),
-        "read-only" if record.read_only else "",
-        one_line(record.label or ""),
-    ]
-    return "  ".join(part for part in parts if part)
+        "read-only" if record.read_only else "-",
+        one_line(record.label or "-"),
+    )
+
+
+def _variable_row(name: str, agent: AgentSettings) -> tuple[str, ...]:
+    state = "set" if os.environ.get(agent.token_env or "") else "not set"
+    about = f"from {agent.token_env}, {state} in this shell"
+    return (
+        one_line(f"{ENVIRONMENT}{name}"),
+        one_line(name),
+        one_line(agent.profile),
+        "-",
+        "-",
+        about,
+        "-",
+        "-",
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _standing(record: TokenRecord, agents: Mapping[str, AgentSettings], place: Place) -> str:

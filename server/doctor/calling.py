@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Final
+from urllib.parse import unquote
 
 import httpx2
 
@@ -194,7 +195,9 @@ def _call(web: Web, sent: Sent) -> Iterator[Finding]:
         )
         return
     as_whom = f"the token in {sent.token.source}" if sent.token.value else "no token"
-    yield ok(NAME, f"{greeting.server} answered in {took:,.0f} ms to {as_whom}, protocol {greeting.protocol}")
+    agent = answer.headers.get("deskbook-agent")
+    served = f"answered as {unquote(agent)}" if agent else "answered"
+    yield ok(NAME, f"{greeting.server} {served} in {took:,.0f} ms to {as_whom}, protocol {greeting.protocol}")
     yield from check_protocol(NAME, greeting)
     web.begin(answer.headers.get("mcp-session-id"), greeting.protocol)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any, Final
 
 from store.errors import DeskbookError
 
+from ..addresses import with_scheme
 from ..hosts.documents import standing
-from ..hosts.entries import is_ours
+from ..hosts.entries import VARIABLE, is_ours, token_of
 from ..hosts.faults import UnreadableText
 from ..hosts.files import text_of
-from ..hosts.table import Host, Slot
+from ..hosts.table import Host
 from ..identity import launch_identity
 from ..settings import load_settings
 from .calling import check_url
@@ -26,18 +28,22 @@ from .web import Credential
 
 _ADDRESSES: Final = ("url", "httpUrl", "serverUrl")
 _ENVIRONMENTS: Final = ("env", "environment")
-_VARIABLE: Final = re.compile(r"\$?\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_KEPT: Final = ("--config", "--agent", "--root", "--strategy")
 _FLAGS: Final = {"--root": "root", "--strategy": "strategy", "--agent": "agent", "--run": "run"}
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Which entry is meant: that of `name` in the host's file; `variable` holds its token whatever it says."""
+    """Which entry is meant: that of `name` in the host's file; `variable` holds its token whatever it says.
+
+    `chosen` are the options by which it was chosen, for whoever has to install it again.
+    """
 
     host: Host
     name: str
     file: Path
     variable: str | None
+    chosen: tuple[str, ...] = ()
 
 
 def check_entry(looked: Looked, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -48,7 +54,7 @@ def check_entry(looked: Looked, environ: Mapping[str, str]) -> Iterator[Finding]
         return
     yield ok("entry", f'"{looked.name}" in {looked.file}')
     if not is_ours(entry):
-        yield warn("entry", "it does not look like one of Deskbook's", _again(looked))
+        yield warn("entry", "it does not look like one of Deskbook's", _again(looked, entry))
     if entry.get("disabled") is True or entry.get("enabled") is False:
         yield warn("entry", "it is switched off", f"Switch it on in {looked.host.title}.")
     words = _words(entry)
@@ -58,12 +64,13 @@ def check_entry(looked: Looked, environ: Mapping[str, str]) -> Iterator[Finding]
     elif address is not None:
         yield from _check_http(looked, entry, address, environ)
     else:
-        yield fail("entry", "it names neither a command nor an address", _again(looked))
+        yield fail("entry", "it names neither a command nor an address", _again(looked, entry))
 
 
 def _entry(looked: Looked) -> Mapping[str, Any] | Finding:
-    name = f"deskbook install {looked.host.name}"
-    todo = f"`{name}{'' if looked.host.writable else ' --print'}` {'writes' if looked.host.writable else 'shows'} it."
+    command = shlex.join(["deskbook", "install", looked.host.name, *looked.chosen])
+    todo = f"`{command}{'' if looked.host.writable else ' --print'}` {_verb(looked.host)} it, with the --config and "
+    todo += "--agent that it shall serve."
     try:
         text = text_of(looked.file)
         entry = None if text is None else standing(text, looked.host, looked.name)
@@ -122,9 +129,11 @@ def _check_http(
     looked: Looked, entry: Mapping[str, Any], address: str, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     if not re.match(r"https?://[^/\s]", address):
-        yield fail("entry", "its address is none of http or https", _again(looked))
+        meant = with_scheme(address)
+        todo = _again(looked, entry) if meant is None else f"Write http:// in front: {meant}"
+        yield fail("entry", "its address does not begin with http:// or https://", todo)
         return
-    variable, written = _token_of(looked.host, entry)
+    variable, written = token_of(looked.host, entry)
     if looked.variable is None and written is not None:
         yield warn(
             "token",
@@ -141,21 +150,6 @@ def _check_http(
             "Name a variable that holds it with --token-env to have it checked.",
         )
     yield from check_url(address, Credential.from_variable(named, environ))
-
-
-def _token_of(host: Host, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The variable that the entry refers to for its token; else the token itself, where it is written out."""
-    for key, slot in (host.http or {}).items():
-        if slot is Slot.VARIABLE and isinstance(entry.get(key), str):
-            return entry[key], None
-    headers = entry.get("headers")
-    sent = headers.get("Authorization") if isinstance(headers, Mapping) else None
-    if not isinstance(sent, str):
-        return None, None
-    found = _VARIABLE.search(sent)
-    if found is not None:
-        return found[1], None
-    return None, None if "${" in sent else sent.removeprefix("Bearer ").strip()
 
 
 def _words(entry: Mapping[str, Any]) -> list[str]:
@@ -175,7 +169,7 @@ def _own_environment(entry: Mapping[str, Any], environ: Mapping[str, str]) -> di
 
 
 def _expanded(text: str, environ: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
+    return VARIABLE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
 
 
 def _options(words: list[str]) -> dict[str, str]:
@@ -187,5 +181,13 @@ def _options(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _again(looked: Looked) -> str:
-    return f"`deskbook install {looked.host.name} --force` writes it anew."
+def _again(looked: Looked, entry: Mapping[str, Any] | None = None) -> str:
+    """How to write the entry anew, for the same config and agent where the entry still names them."""
+    named = _options(_words(entry or {}))
+    kept = [word for option in _KEPT if named.get(option) for word in (option, named[option])]
+    command = shlex.join(["deskbook", "install", looked.host.name, *looked.chosen, *kept])
+    return f"`{command} {'--force' if looked.host.writable else '--print'}` {_verb(looked.host)} it anew."
+
+
+def _verb(host: Host) -> str:
+    return "writes" if host.writable else "shows"

@@ -53,12 +53,12 @@ def warn(name: str, found: str, todo: str) -> Finding:
     return Finding(name, Mark.WARN, found, todo)
 
 
-def fail(name: str, found: str, todo: str, lines: tuple[str, ...] = ()) -> Finding:
-    """Wrong: something will not work."""
+def fail(name: str, found: str, todo: str | None, lines: tuple[str, ...] = ()) -> Finding:
+    """Wrong: something will not work; without `todo` where what was found says all."""
     return Finding(name, Mark.FAIL, found, todo, lines)
 
 
 def fault(name: str, error: DeskbookError) -> Finding:
     """An error of ours as what was found, with its place and its hint."""
     where = "" if error.where is None or str(error.where) in error.message else f" ({error.where})"
-    return fail(name, f"{error.message}{where}", error.hint or "See the configuration page of the documents.")
+    return fail(name, f"{error.message}{where}", error.hint)

@@ -41,12 +41,8 @@ def check_root(subject: Subject) -> Iterator[Finding]:
     """Whether the root is there or can be made, and can be written."""
     root = subject.root
     place = _standing_part(root)
-    try:
-        is_folder = place.is_dir()
-        reason = _why_unwritable(place) if is_folder else None
-    except OSError as error:
-        is_folder, reason = True, os.strerror(error.errno or 0)
-    if not is_folder:
+    reason = _why_unwritable(place)
+    if not is_folder(root):
         yield fail("root", f"{place} is no folder", "Move it away, or choose another --root.")
     elif reason is not None:
         yield fail(
@@ -104,13 +100,18 @@ def check_disk(subject: Subject) -> Iterator[Finding]:
 
 def check_ledgers(subject: Subject) -> Iterator[Finding]:
     """Whether the ledger of each agent would open; it is neither made nor upgraded."""
-    seen: set[tuple[str, str | None]] = set()
-    for identity in subject.identities:
-        key = (identity.strategy, identity.run)
-        if key in seen or (identity.mode == "simulated" and identity.run is None):
-            continue
-        seen.add(key)
-        yield _ledger(subject, *key)
+    for strategy, run in ledgers_of(subject):
+        yield _ledger(subject, strategy, run)
+
+
+def ledgers_of(subject: Subject) -> list[tuple[str, str | None]]:
+    """Strategy and run of each ledger that the desk's agents have; a run that each call names is not known here."""
+    known = (
+        (identity.strategy, identity.run)
+        for identity in subject.identities
+        if identity.mode == "live" or identity.run is not None
+    )
+    return list(dict.fromkeys(known))
 
 
 def file_system(place: Path, mounts: str) -> str | None:
@@ -167,6 +168,14 @@ def _mode(path: Path) -> int | None:
         return stat.S_IMODE(path.lstat().st_mode)
     except OSError:
         return None
+
+
+def is_folder(root: Path) -> bool:
+    """Whether the root is a folder, or could become one; what cannot be looked at may be one."""
+    try:
+        return stat.S_ISDIR(_standing_part(root).stat().st_mode)
+    except OSError:
+        return True
 
 
 def _standing_part(path: Path) -> Path:

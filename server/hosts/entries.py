@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, Final
@@ -16,6 +17,9 @@ DEFAULT_URL: Final = "http://127.0.0.1:8765/mcp"
 _OWN_NAME: Final = "deskbook"
 _ADDRESSES: Final = ("url", "httpUrl", "serverUrl")
 _ABSENT: Final = object()
+
+VARIABLE: Final = re.compile(r"\$?\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+"""How hosts refer to a variable: its name, and what stands for it when it is empty."""
 
 Entry = dict[str, Any]
 
@@ -47,9 +51,33 @@ def needs_input(host: Host, launch: Launch) -> bool:
     return host.inputs is not None and isinstance(launch, Http) and launch.variable is not None
 
 
-def own_input(host: Host, name: str) -> Entry:
-    """The item that `install` adds to the host's inputs for an entry of that name; empty for a host without."""
-    return {} if host.inputs is None else filled(host.inputs.item, host, Http("", None), name)
+def own_input(host: Host, name: str, agent: str) -> Entry:
+    """The item that `install` adds to the host's inputs for that entry and agent; empty for a host without.
+
+    It is another one for every agent: a host remembers what it was told under an id, also when the entry changes.
+    """
+    return {} if host.inputs is None else filled(host.inputs.item, host, Http("", None, agent), name)
+
+
+def agents_of_inputs(entry: object, name: str) -> list[str]:
+    """The agents whose inputs, added by `install` for an entry of that name, the entry refers to."""
+    told = json.dumps(entry, ensure_ascii=False, default=str)
+    return re.findall(rf"\$\{{input:{re.escape(name)}-([a-z0-9_]+)-token\}}", told)
+
+
+def token_of(host: Host, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The variable that the entry refers to for its token; else the token itself, where it is written out."""
+    for key, slot in (host.http or {}).items():
+        if slot is Slot.VARIABLE and isinstance(entry.get(key), str):
+            return entry[key], None
+    headers = entry.get("headers")
+    sent = headers.get("Authorization") if isinstance(headers, Mapping) else None
+    if not isinstance(sent, str):
+        return None, None
+    found = VARIABLE.search(sent)
+    if found is not None:
+        return found[1], None
+    return None, None if "${" in sent else sent.removeprefix("Bearer ").strip()
 
 
 def filled(template: Mapping[str, object], host: Host, launch: Launch, name: str) -> Entry:
@@ -67,28 +95,29 @@ def filled(template: Mapping[str, object], host: Host, launch: Launch, name: str
 
 
 def _slots(host: Host, launch: Launch, name: str) -> dict[Slot, object]:
-    given: dict[Slot, object] = {
-        Slot.INPUT_ID: _input_id(name),
-        Slot.INPUT_TEXT: f"The bearer token of {name}",
-    }
     if not isinstance(launch, Http):
         arguments = list(launch.arguments)
-        return given | {
+        return {
             Slot.COMMAND: launch.command,
             Slot.ARGUMENTS: arguments,
             Slot.COMMAND_LINE: [launch.command, *arguments],
         }
-    given[Slot.URL] = launch.url
+    given: dict[Slot, object] = {
+        Slot.URL: launch.url,
+        Slot.INPUT_ID: _input_id(name, launch.agent),
+        Slot.INPUT_TEXT: f"The bearer token of {launch.agent} for {name}",
+    }
     if launch.variable is not None and host.reference is not None:
         given[Slot.VARIABLE] = launch.variable
         given[Slot.BEARER] = "Bearer " + host.reference.format(
-            variable=launch.variable, input=_input_id(name)
+            variable=launch.variable, input=_input_id(name, launch.agent)
         )
     return given
 
 
-def _input_id(name: str) -> str:
-    return f"{name}-token"
+def _input_id(name: str, agent: str) -> str:
+    # The agent's word holds no hyphen, so no two pairs of entry and agent share an id.
+    return f"{name}-{agent}-token"
 
 
 def refers_to_input(value: object, input_id: str) -> bool:

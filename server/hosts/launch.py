@@ -15,10 +15,14 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """An address, and the variable that holds the bearer token (None: the server is open)."""
+    """An address, and the variable that holds the bearer token (None: the server is open).
+
+    `agent` is a word for the agent whose token it is; a host that asks for tokens keeps them apart by it.
+    """
 
     url: str
     variable: str | None
+    agent: str = "local"
 
 
 Launch = Stdio | Http

@@ -140,7 +140,13 @@ def test_an_entry_of_another_program_is_named(look: Callable[..., list[Finding]]
     found = look({"command": "/bin/false"})
     assert "does not look like one of Deskbook's" in found[1].found
     assert fault_of(found, "start the entry").found == "it ended with code 1 before it answered"
+    known = look({"command": "/bin/false", "args": ["--config", "/d.toml", "--agent", "trader"]})[1]
+    assert "`deskbook install cursor --config /d.toml --agent trader --force` writes it anew" in str(
+        known.next
+    )
     assert "neither a command nor an address" in fault_of(look({"deskbook": 1}), "entry").found
+    schemeless = fault_of(look({"url": "localhost:8765/mcp"}), "entry")
+    assert schemeless.next == "Write http:// in front: http://localhost:8765/mcp"
     assert "is no table" in fault_of(look("deskbook"), "entry").found
 
 

@@ -46,6 +46,7 @@ def test_a_server_is_listed_as_the_agent_of_the_token_sees_it(
     assert told.code == 0, told.out
     assert [finding["check"] for finding in told.findings] == ["connect", "health", "initialize", "sees"]
     assert told.of("sees")[0]["found"].startswith("17 tools: ")
+    assert "answered as trader in" in told.of("initialize")[0]["found"]
     assert trader not in told.out
     assert trader.rpartition("_")[2] not in told.out
     assert contents_of(root) == before

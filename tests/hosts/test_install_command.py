@@ -104,10 +104,11 @@ def test_print_writes_nothing_and_prints_a_whole_file(name: str, run: Run, home:
 
 @pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if not host.writable])
 def test_a_host_that_is_only_printed_is_refused_with_its_file_named(name: str, run: Run, home: Path) -> None:
-    for command in ("install", "uninstall"):
+    todo = {"install": "--print", "uninstall": f'Take "deskbook" under {".".join(HOSTS[name].path)} out of'}
+    for command, said in todo.items():
         ran = run(command, name)
         assert ran.code == 2
-        assert "--print" in ran.err
+        assert said in ran.err
         assert str(place(name, home)) in ran.err
     assert list(home.iterdir()) == []
 
@@ -175,7 +176,11 @@ def test_a_project_scope_and_a_file_of_ones_own_are_written_there(
     ("words", "url", "variable"),
     [
         (("--config", "{desk}", "--agent", "trader"), "http://127.0.0.1:9000/mcp", "DESKBOOK_TRADER_TOKEN"),
-        (("--config", "{desk}", "--agent", "researcher"), "http://127.0.0.1:9000/mcp", "DESKBOOK_TOKEN"),
+        (
+            ("--config", "{desk}", "--agent", "researcher"),
+            "http://127.0.0.1:9000/mcp",
+            "DESKBOOK_RESEARCHER_TOKEN",
+        ),
         ((), "http://127.0.0.1:8765/mcp", "DESKBOOK_TOKEN"),
         (("--url", "https://desk.example/mcp", "--token-env", "MINE"), "https://desk.example/mcp", "MINE"),
         (("--no-token",), "http://127.0.0.1:8765/mcp", None),
@@ -245,7 +250,7 @@ def test_a_token_in_the_environment_is_never_written_or_printed(
         done = run("install", name, "--transport", "http")
         said += done.out + done.err + place(name, home).read_text()
     assert "hunter2" not in said
-    assert "DESKBOOK_TOKEN" in said or "deskbook-token" in said
+    assert "DESKBOOK_TOKEN" in said or "deskbook-local-token" in said
 
 
 @pytest.mark.parametrize(

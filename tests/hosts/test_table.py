@@ -25,7 +25,7 @@ PRINTED = {"gemini-cli", "opencode", "windsurf", "zed"}
 
 
 def http(host: Host) -> Http:
-    return Http("http://127.0.0.1:8765/mcp", "DESKBOOK_TOKEN" if host.reference else None)
+    return Http("http://127.0.0.1:8765/mcp", "DESKBOOK_TRADER_TOKEN" if host.reference else None, "trader")
 
 
 def snippets() -> dict[str, str]:
@@ -85,12 +85,12 @@ def test_an_open_server_is_entered_without_any_trace_of_a_token(host: Host) -> N
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("claude-code", "Bearer ${DESKBOOK_TOKEN}"),
-        ("cursor", "Bearer ${env:DESKBOOK_TOKEN}"),
-        ("vscode", "Bearer ${input:deskbook-token}"),
-        ("gemini-cli", "Bearer ${DESKBOOK_TOKEN}"),
-        ("opencode", "Bearer {env:DESKBOOK_TOKEN}"),
-        ("windsurf", "Bearer ${env:DESKBOOK_TOKEN}"),
+        ("claude-code", "Bearer ${DESKBOOK_TRADER_TOKEN}"),
+        ("cursor", "Bearer ${env:DESKBOOK_TRADER_TOKEN}"),
+        ("vscode", "Bearer ${input:deskbook-trader-token}"),
+        ("gemini-cli", "Bearer ${DESKBOOK_TRADER_TOKEN}"),
+        ("opencode", "Bearer {env:DESKBOOK_TRADER_TOKEN}"),
+        ("windsurf", "Bearer ${env:DESKBOOK_TRADER_TOKEN}"),
     ],
 )
 def test_a_token_is_referred_to_as_the_host_reads_it(name: str, said: str) -> None:
@@ -101,7 +101,7 @@ def test_a_token_is_referred_to_as_the_host_reads_it(name: str, said: str) -> No
 def test_codex_is_told_the_variable_alone() -> None:
     assert entry_of(HOSTS["codex"], http(HOSTS["codex"]), "x") == {
         "url": "http://127.0.0.1:8765/mcp",
-        "bearer_token_env_var": "DESKBOOK_TOKEN",
+        "bearer_token_env_var": "DESKBOOK_TRADER_TOKEN",
     }
 
 
@@ -188,7 +188,7 @@ def test_an_entry_of_ours_is_told_from_anothers(entry: object, ours: bool) -> No
 
 
 VSCODE = HOSTS["vscode"]
-PROMPT = own_input(VSCODE, "deskbook")
+PROMPT = own_input(VSCODE, "deskbook", "trader")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_an_input_that_something_else_uses_stays() -> None:
 
 
 def test_an_input_of_that_id_that_stands_already_is_used_and_never_removed() -> None:
-    mine = {"id": "deskbook-token", "type": "promptString", "description": "My own words"}
+    mine = {"id": "deskbook-trader-token", "type": "promptString", "description": "My own words"}
     text = json.dumps({"inputs": [mine], "servers": {}})
     added = installed(text, VSCODE, http(VSCODE), "deskbook")
     assert json.loads(added)["inputs"] == [mine]
@@ -221,3 +221,17 @@ def test_an_input_of_that_id_that_stands_already_is_used_and_never_removed() -> 
 def test_going_back_to_stdio_takes_the_input_away() -> None:
     text = installed("", VSCODE, http(VSCODE), "deskbook")
     assert json.loads(installed(text, VSCODE, STDIO, "deskbook"))["inputs"] == []
+
+
+def test_every_agent_and_entry_has_a_prompt_of_its_own() -> None:
+    def called(agent: str) -> Http:
+        return Http(DEFAULT_URL, "DESKBOOK_TOKEN", agent)
+
+    text = installed("", VSCODE, called("trader"), "deskbook")
+    text = installed(text, VSCODE, called("trader"), "second")
+    text = installed(text, VSCODE, called("researcher"), "second")
+    assert [each["id"] for each in json.loads(text)["inputs"]] == [
+        "deskbook-trader-token",
+        "second-researcher-token",
+    ]
+    assert json.loads(uninstalled(text, VSCODE, "second"))["inputs"] == [PROMPT]

@@ -98,7 +98,8 @@ def test_new_prints_the_token_alone_and_tells_the_rest_beside_it(
     assert token.split("_")[2] not in ran.err
     for said in (
         id_of(token), '"trader"', "profile trader", "strategy carry", "never expires", "shown this once",
-        str(token_path(root)), "Authorization: Bearer", "never in a URL", f"token revoke {id_of(token)}",
+        str(token_path(root)), "Authorization: Bearer", "never in a URL",
+        f"`deskbook token revoke {id_of(token)} --config {root.parent / 'desk.toml'} --root {root}`",
     ):  # fmt: skip
         assert said in ran.err
 
@@ -190,18 +191,22 @@ def test_a_list_tells_how_every_token_stands(run: Run, root: Path, monkeypatch: 
     monkeypatch.delenv("TRADER_TOKEN", raising=False)
     ran = run("list")
     assert ran.code == 0
-    *lines, variable = ran.out.splitlines()
+    heading, *lines, variable = ran.out.splitlines()
+    assert heading.split() == ["id", "agent", "profile", "made", "expires", "standing", "rights", "label"]
     for (standing, token), line in zip(made.items(), lines, strict=True):
         assert line.startswith(id_of(token))
         assert standing in line
     assert "the laptop" in lines[0]
-    assert "never expires" in lines[0]
-    assert "expires 2026-03-02T15:30:00Z" in lines[1]
-    assert "revoked 2026-03-02T14:30:00Z  read-only" in lines[2]
+    ends = heading.index("expires")
+    assert lines[0][ends:].startswith("never ")
+    assert lines[1][ends:].startswith("2026-03-02T15:30:00Z ")
+    assert "revoked 2026-03-02T14:30:00Z" in lines[2]
+    assert lines[2][heading.index("rights") :].startswith("read-only ")
     assert "no such agent in this config" in lines[3]
-    assert variable == "env:trader  trader  trader  from TRADER_TOKEN, not set in this shell"
+    assert variable.startswith("env:trader ")
+    assert "from TRADER_TOKEN, not set in this shell" in variable
     monkeypatch.setenv("TRADER_TOKEN", LONG)
-    assert run("list").out.splitlines()[-1].endswith("TRADER_TOKEN, set in this shell")
+    assert "TRADER_TOKEN, set in this shell" in run("list").out.splitlines()[-1]
 
 
 def test_a_list_for_programs_has_the_same(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +248,7 @@ def test_no_command_shows_a_secret_or_a_hash(run: Run, root: Path, monkeypatch: 
 def test_a_list_shows_times_in_the_zone_of_the_config(run: Run, root: Path, config: Path) -> None:
     config.write_text(f'[clock]\ntimezone = "America/New_York"\n{DESK}', encoding="utf-8")
     new_token(token_path(root), "trader", now=lambda: NOW)
-    assert "made 2026-03-02T09:30:00-05:00" in run("list").out
+    assert "2026-03-02T09:30:00-05:00" in run("list").out
     assert listed(run)[0]["created"] == "2026-03-02T14:30:00Z"
 
 
@@ -331,3 +336,14 @@ def test_every_option_has_help(run: Run, command: str) -> None:
     assert options
     for line in options:
         assert len(line.split(maxsplit=1)) == 2, line
+
+
+@pytest.mark.parametrize("words", [("revoke",), ("revoke", "abcdefghij234567"), ("list",)])
+def test_a_command_in_a_hint_has_the_config_and_root_of_the_run(
+    run: Run, root: Path, config: Path, words: tuple[str, ...]
+) -> None:
+    if words == ("list",):
+        config.write_text('[agents.trader]\nprofile = "trader"\n')
+    ran = run(*words)
+    command = "token new AGENT" if words == ("list",) else "token list"
+    assert f"`deskbook {command} --config {config} --root {root}`" in ran.out + ran.err
