@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from .canonical import canonical
+from .event_parts import Candidate, Imported, Position, Selected
 
 Strings = tuple[str, ...]
 
@@ -66,6 +67,7 @@ class Recorded(Event):
     expires_at: int | None = None
     review_state: Literal["none", "pending"] = "none"
     notices: Strings = ()
+    imported: Imported | None = None
 
 
 class MemoryRecorded(Recorded):
@@ -130,6 +132,7 @@ class ThesisUpdated(Event):
     invalidation: str | None = None
     review_by: int | None = None
     notices: Strings = ()
+    imported: Imported | None = None
 
 
 class ThesisClosed(Event):
@@ -142,6 +145,7 @@ class ThesisClosed(Event):
     exit_price: str | None = None
     note: str | None = None
     notices: Strings = ()
+    imported: Imported | None = None
 
 
 class StatusChanged(Event):
@@ -163,28 +167,6 @@ class Flagged(Event):
     note: str | None = None
 
 
-class Candidate(BaseModel):
-    """One memory a search considered: its version, and its rank and score in each channel."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    version: int
-    source: Literal["live"] | None = None
-    lexical_rank: int | None = None
-    lexical_score: str | None = None
-
-
-class Selected(BaseModel):
-    """One memory that was handed over, in which version; `source` says that a run inherits it from live."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    version: int
-    source: Literal["live"] | None = None
-
-
 class Retrieved(Event):
     """One search: what was asked, considered, selected, and the exact text handed over."""
 
@@ -199,6 +181,7 @@ class Retrieved(Event):
     candidates: tuple[Candidate, ...]
     selected: tuple[Selected, ...]
     rendered: str
+    imported: Imported | None = None
 
 
 class Delivered(Event):
@@ -296,19 +279,6 @@ class OrderSubmitted(Event):
     broker_order_id: str | None = None
 
 
-class Position(BaseModel):
-    """One holding; what was not reported is missing, not zero."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    symbol: str
-    quantity: str
-    average_cost: str | None = None
-    last_price: str | None = None
-    market_value: str | None = None
-    asset_type: str | None = None
-
-
 class PositionsReported(Event):
     """All that is held at the entry's time, without cash and without what is flat."""
 
@@ -357,11 +327,40 @@ class LessonJudged(Event):
     contradicts: int
 
 
+class ImportBegun(Event):
+    """Someone began to bring in what another system kept; the files are what was read, each with its SHA-256."""
+
+    type: Literal["import.begun"] = "import.begun"
+    system: str
+    versions: Strings
+    origin: str
+    strategies: Strings
+    files: tuple[dict[str, Any], ...]
+    rows: int
+
+
+class ImportKept(Event):
+    """An entry of the source that has no kind here, kept to be read; it counts as no order and no outcome."""
+
+    type: Literal["import.kept"] = "import.kept"
+    text: str
+    imported: Imported
+
+
+class ImportEnded(Event):
+    """All of the source is in the ledger: what this import added, and what is wrong in the source."""
+
+    type: Literal["import.ended"] = "import.ended"
+    added: dict[str, int]
+    defects: dict[str, Any]
+
+
 AnyEvent = Annotated[
     Genesis | SessionStarted | MemoryRecorded | ProposalRecorded | RiskNoteRecorded | DecisionRecorded
     | LessonRecorded | ThesisOpened | ThesisUpdated | ThesisClosed | StatusChanged | Flagged | Retrieved
     | Delivered | Denied | CallFailed | ClockAnomaly | ClockAdvanced | OrderIntended | OrderOutcome
-    | OrderSubmitted | PositionsReported | ThesisObserved | Warned | LessonJudged,
+    | OrderSubmitted | PositionsReported | ThesisObserved | Warned | LessonJudged | ImportBegun | ImportKept
+    | ImportEnded,
     Field(discriminator="type"),
 ]  # fmt: skip
 

@@ -50,10 +50,14 @@ class Explanation:
         ]
         steps = self.body["steps"]
         told += [
-            f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {step['what']}{_named(step)}"
+            f"  {step['sequence']:>6}  {step['effective_at']}  {step['agent']}  {_told(step)}"
             for step in steps
         ]
         return told
+
+
+def _told(step: dict[str, Any]) -> str:
+    return f"{step['what']}{_named(step)}{_told_origin(step)}"
 
 
 def _named(step: dict[str, Any]) -> str:
@@ -61,6 +65,15 @@ def _named(step: dict[str, Any]) -> str:
     shown = [item["id"] for item in step.get("shown", ())]
     more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
     return f" [{', '.join(shown[:_NAMED])}{more}]" if shown else ""
+
+
+def _told_origin(step: dict[str, Any]) -> str:
+    """Where an imported step comes from."""
+    if "imported" not in step:
+        return ""
+    by = f" by {' '.join(step['source_agent'].split())}" if "source_agent" in step else ""
+    at = f" of {step['source_at']}" if "source_at" in step else ""
+    return f" (imported{at}{by})"
 
 
 def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
@@ -204,12 +217,25 @@ def _step(entry: Entry, renderer: Renderer, *, own: bool) -> dict[str, Any]:
             step[name] = value
     if not own:
         step["source"] = LIVE
+    step |= _origin(content.get("imported"), renderer)
     shown = content.get("selected", content.get("shown"))
     if shown is not None:
         step["shown"] = [{"id": item["id"], "version": item["version"]} for item in shown]
     if "evidence" in content:
         step["evidence"] = content["evidence"]
     return step
+
+
+def _origin(block: dict[str, Any] | None, renderer: Renderer) -> dict[str, Any]:
+    """Of an imported entry: that it is one, its time in the source and who wrote it there."""
+    if block is None:
+        return {}
+    told: dict[str, Any] = {"imported": True}
+    if "source_at" in block:
+        told["source_at"] = renderer.time(block["source_at"])
+    if "agent" in block:
+        told["source_agent"] = block["agent"]
+    return told
 
 
 def _what(entry: Entry, content: dict[str, Any]) -> str:

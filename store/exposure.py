@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .caller import Caller
 from .engines.base import Transaction
-from .events import Position
+from .event_parts import Position
 from .lifecycle import THESIS
 from .rows import Filter
 from .view import View

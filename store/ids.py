@@ -24,6 +24,7 @@ PREFIXES: Final = MappingProxyType(
     }
 )
 EVENT, RETRIEVAL, SESSION, STORE = "ev", "ret", "ses", "store"
+IMPORT, KEPT = "imp", "kept"
 
 MEMORY_ID: Final = re.compile(rf"\b(?:{'|'.join(PREFIXES.values())})_[{_ALPHABET}]{{{_LENGTH}}}\b")
 

@@ -42,6 +42,7 @@ VERSION_EVENTS = frozenset(
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _MARK = "…"
 _REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message"})
+_HIT_FACTS = ("kind", "symbol", "agent", "profile", "tags", "imported", "source_at", "source_agent")
 _DATED = frozenset({"effective_at", "created_at", "closed_at"})
 
 
@@ -130,7 +131,7 @@ class _Source:
 
 def _facts(hit: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What a hit says of its memory besides text, status, version and dates."""
-    yield from ((name, hit[name]) for name in ("kind", "symbol", "agent", "profile", "tags") if name in hit)
+    yield from ((name, hit[name]) for name in _HIT_FACTS if name in hit)
     details = hit.get("details", {})
     told = details.items() if isinstance(details, dict) else [("details", details)]
     yield from ((name, value) for name, value in told if name not in _DATED)
@@ -139,6 +140,7 @@ def _facts(hit: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _said_by(row: Version, name: str, shown: Any) -> bool:
     """Whether a version says what was shown of it; a time may be in any zone, a long value is cut with a mark."""
     columns = {"kind": row.kind, "symbol": row.symbol, "agent": row.agent, "profile": row.profile}
+    columns |= _origin(row, shown)
     kept = columns.get(name, list(row.tags) if name == "tags" else row.details.get(name))
     if isinstance(kept, int) and isinstance(shown, str):
         try:
@@ -149,6 +151,13 @@ def _said_by(row: Version, name: str, shown: Any) -> bool:
         whole = kept if isinstance(kept, str) else json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
         return whole.startswith(shown.removesuffix(_MARK))
     return bool(shown == kept)
+
+
+def _origin(row: Version, shown: Any) -> dict[str, Any]:
+    """What a hit may say of an imported memory; the block itself stands in its details under the same name."""
+    block = row.details.get("imported", {})
+    told = {"source_at": block.get("source_at"), "source_agent": block.get("agent")}
+    return told | {"imported": True} if block and shown is True else told
 
 
 def _status_after(event_type: str, kind: str, said: dict[str, Any], status: str) -> str:

@@ -159,6 +159,26 @@ class Ledger:
             head = _after(entry)
         return entries
 
+    def restore(self, transaction: Transaction, entry: Entry) -> None:
+        """Put an entry of another copy of this ledger in its place, with its projection rows.
+
+        Raises StoreDamaged unless it is the next one and every hash of it follows, and ForeignFile when it belongs
+        to another strategy or run.
+        """
+        head = transaction.head()
+        if (entry.strategy, entry.run_id) != (self.strategy, self.run):
+            raise ForeignFile(
+                f"Entry {entry.sequence} belongs to another strategy or run.", hint="Import it under its own."
+            )
+        check_next(
+            entry, 0 if head is None else head.sequence, ZERO_CHAIN if head is None else head.chain_sha256
+        )
+        transaction.insert_entry(entry)
+        try:
+            transaction.apply(projected(transaction, entry))
+        except ValueError:
+            raise _not_whole(entry, "its content is not that of its type") from None
+
     def _note_anomaly(self, transaction: Transaction, head: Head, caller: Caller, effective: int) -> Head:
         if effective >= head.effective_at:
             return head
@@ -243,6 +263,24 @@ def projected(transaction: Transaction, entry: Entry) -> list[Row]:
     cut = entry.sequence - 1
     before = Before(transaction.version(entry.subject_id, cut), *transaction.totals(cut))
     return project(entry, event_of(entry), before)
+
+
+def check_next(entry: Entry, sequence: int, chain: bytes) -> None:
+    """Raise StoreDamaged unless `entry` follows `sequence` and `chain`, and every hash of it is its own."""
+    if entry.sequence != sequence + 1:
+        raise _not_whole(entry, f"it follows entry {sequence}")
+    if content_hash(entry.content_salt, entry.content.encode()) != entry.content_sha256:
+        raise _not_whole(entry, "its content does not match content_sha256")
+    if leaf_of(entry) != entry.leaf_sha256:
+        raise _not_whole(entry, "its columns do not match leaf_sha256")
+    if chain_hash(chain, entry.leaf_sha256) != entry.chain_sha256:
+        raise _not_whole(entry, "chain_sha256 does not follow from the entry before")
+
+
+def _not_whole(entry: Entry, why: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"Entry {entry.sequence} is not what was written: {why}.", hint="Take the copy again from its ledger."
+    )
 
 
 def _after(entry: Entry) -> Head:

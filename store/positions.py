@@ -16,7 +16,8 @@ from .commands import ReportPositions
 from .engines.base import Transaction
 from .entry import Entry
 from .errors import InvalidInput
-from .events import Position, PositionsReported, ThesisObserved, Warned
+from .event_parts import Position
+from .events import PositionsReported, ThesisObserved, Warned
 from .inputs import decimal_text, short_text
 from .invalidation import read_invalidation
 from .ledger import Draft

@@ -11,6 +11,7 @@ from typing import Any
 
 from .canonical import canonical
 from .entry import Entry
+from .event_parts import Imported
 from .events import (
     Delivered,
     Event,
@@ -198,7 +199,7 @@ def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
             tags=old.tags if event.tags is None else event.tags,
             symbol=old.symbol if event.symbol is None else event.symbol,
             stale_at=old.stale_at if event.review_by is None else event.review_by,
-            details=old.details | named,
+            details=old.details | named | _imported(old, event.imported),
         )
     ]
 
@@ -206,9 +207,10 @@ def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
 @_rows.register
 def _(event: ThesisClosed, entry: Entry, before: Before) -> list[Row]:
     old = _existing(entry, before)
-    outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices"})
+    outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices", "imported"})
     closed = {"outcome": outcome, "closed_at": entry.effective_at, "closed_by": entry.agent}
-    return [_next(old, entry, status="closed", details=old.details | closed)]
+    details = old.details | closed | _imported(old, event.imported)
+    return [_next(old, entry, status="closed", details=details)]
 
 
 @_rows.register
@@ -274,6 +276,17 @@ def _(event: Delivered, entry: Entry, before: Before) -> list[Row]:
 @_rows.register
 def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
     return [Session(session_id=entry.subject_id, sequence=entry.sequence, agent=entry.agent)]
+
+
+def _imported(old: Version, block: Imported | None) -> dict[str, Any]:
+    """Where the version comes from; metadata that the source dropped with a change is kept from what stood before."""
+    if block is None:
+        return {}
+    told = block.model_dump(mode="json", exclude_none=True)
+    before = old.details.get("imported", {}).get("metadata")
+    if isinstance(before, dict) and isinstance(told.get("metadata", {}), dict):
+        told["metadata"] = before | told.get("metadata", {})
+    return {"imported": told}
 
 
 def shown_text(event: Delivered) -> str:

@@ -114,6 +114,7 @@ class Renderer:
             "effective_at": self.time(version.effective_at),
             "age": format_age(at - version.effective_at),
         }
+        shown |= self._origin(version)
         if "tally" in version.details:
             shown["tally"] = version.details["tally"]
         if version.source is not None:
@@ -123,6 +124,18 @@ class Renderer:
         if version.stale_at is not None and version.stale_at <= at:
             shown["stale"] = True
         return shown
+
+    def _origin(self, version: Version) -> dict[str, Any]:
+        """That a memory was imported, its time in the source and who wrote it there."""
+        block = version.details.get("imported")
+        if block is None:
+            return {}
+        told: dict[str, Any] = {"imported": True}
+        if "source_at" in block:
+            told["source_at"] = self.time(block["source_at"])
+        if "agent" in block:
+            told["source_agent"] = cut_text(block["agent"], _TERM_CHARS)
+        return told
 
     def detailed(self, version: Version, at: int, longest: int) -> dict[str, Any]:
         """A memory with version, tags, dates and what its kind adds."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from .caller import Caller
 from .engines.base import Snapshot
-from .events import Position, Selected
+from .event_parts import Position, Selected
 from .exposure import held_symbols
 from .lifecycle import DECISION, LESSON, ORDER_ACTION, RISK_NOTE, THESIS
 from .render import NOTICE, Renderer, as_text, cut_text, terms_of

@@ -28,6 +28,10 @@ def gist(event_type: str, content: Content, clock: Clock) -> str:
 
     Raises what a look into tampered content raises: ValueError, TypeError, KeyError, AttributeError.
     """
+    return _told(event_type, content, clock) + _origin(content, clock)
+
+
+def _told(event_type: str, content: Content, clock: Clock) -> str:
     tell = _TOLD.get(event_type)
     if tell is not None:
         return tell(content, clock)
@@ -35,6 +39,16 @@ def gist(event_type: str, content: Content, clock: Clock) -> str:
     if content.get("count", 1) > 1:
         told.append(f"{content['count']} times")
     return ", ".join(told)
+
+
+def _origin(content: Content, clock: Clock) -> str:
+    """Where an imported entry comes from."""
+    block = content.get("imported")
+    if block is None:
+        return ""
+    at = f", of {clock(block['source_at'])}" if "source_at" in block else ""
+    by = f" by {block['agent']}" if "agent" in block else ""
+    return f" (imported{at}{by})"
 
 
 def filters_of(content: Content, clock: Clock) -> str:
@@ -116,6 +130,12 @@ def _judged(content: Content, _clock: Clock) -> str:
     return f"{outcomes} {content['verdict']}, {tally}, {status}{note}"
 
 
+def _ended(content: Content, _clock: Clock) -> str:
+    added = ", ".join(f"{count} {name}" for name, count in content["added"].items()) or "nothing"
+    found = sum(each["total"] for each in content["defects"].values())
+    return f"added {added}; {counted(found, 'defect', 'defects')} in the source"
+
+
 _TOLD: Mapping[str, Callable[[Content, Clock], str]] = {
     "memory.retrieved": _retrieved,
     "memory.delivered": _delivered,
@@ -131,4 +151,6 @@ _TOLD: Mapping[str, Callable[[Content, Clock], str]] = {
     "thesis.outcome_observed": _observed,
     "warning": lambda content, _: f"{content['code']}: {content['message']}",
     "lesson.judged": _judged,
+    "import.begun": lambda content, _: f"{counted(content['rows'], 'row', 'rows')} of {content['system']}",
+    "import.ended": _ended,
 }

@@ -18,7 +18,10 @@ from store.entry import Entry
 from .gists import gist
 
 _KEPT = {"\n", "\t"}
-_TIMES = frozenset({"review_by", "expires_at", "as_of", "since", "until", "previous", "observed"})
+_TIMES = frozenset({"review_by", "expires_at", "as_of", "since", "until", "previous", "observed"}) | {
+    "source_at",
+    "source_recorded_at",
+}
 
 
 def plain(text: str) -> str:
@@ -89,6 +92,8 @@ def entry_told(entry: Entry, zone: tzinfo | None) -> dict[str, Any]:
         record["content"] = _timed(content, zone)
         if isinstance(content.get("filters"), dict):
             record["content"]["filters"] = _timed(content["filters"], zone)
+        if isinstance(content.get("imported"), dict):
+            record["content"]["imported"] = _timed(content["imported"], zone)
     return record
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..events import Candidate, Retrieved, Selected
+from ..event_parts import Candidate, Selected
+from ..events import Retrieved
 from ..limits import CANDIDATES_KEPT
 from ..rows import Filter, Version
 from ..terms import query_terms

@@ -240,6 +240,13 @@ DriveClient = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
+def install_client() -> Callable[[str], Path]:
+    """The interpreter of a client's environment, by the client's driver."""
+    needs = {row.driver: row.needs for row in ROWS}
+    return lambda driver: install(driver, needs[driver])
+
+
+@pytest.fixture
 def drive_client(tmp_path: Path) -> DriveClient:
     """Run a driver in its environment, from a folder that holds nothing of ours; its last line, read."""
     needs = {row.driver: row.needs for row in ROWS} | TABLE["schemas"]

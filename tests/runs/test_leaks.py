@@ -14,7 +14,8 @@ from store import Book, Filter, SearchRequest
 from store.commands import CloseThesis, OpenThesis, Remember, UpdateThesis
 from store.engines.sqlite.snapshot import SqliteSnapshot
 from store.errors import DeskbookError, ForeignFile, NotFound
-from store.events import Delivered, Retrieved, Selected
+from store.event_parts import Selected
+from store.events import Delivered, Retrieved
 from store.inheritance import Inheritance
 from store.leaks import Leak, find_leaks
 from store.ledger import Draft

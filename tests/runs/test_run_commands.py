@@ -16,7 +16,8 @@ from server.ledgers import MOST_OPEN
 from store import Book
 from store.commands import Remember
 from store.errors import StoreVanished
-from store.events import Delivered, Selected
+from store.event_parts import Selected
+from store.events import Delivered
 from store.ledger import Draft
 from store.runs import list_runs, remove_run
 

@@ -95,6 +95,15 @@ GISTS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "1 outcome supports, 2 for, 0 against, proposed to validated",
     ),
+    "import.begun": ({"system": "lumibot", "rows": 39}, "39 rows of lumibot"),
+    "import.kept": (
+        {"text": "Order action returned", "imported": {"source_at": 0, "agent": "trader"}},
+        "Order action returned (imported, of 1970-01-01T00:00:00Z by trader)",
+    ),
+    "import.ended": (
+        {"added": {"memory.recorded": 2, "import.kept": 1}, "defects": {"duplicate": {"total": 1}}},
+        "added 2 memory.recorded, 1 import.kept; 1 defect in the source",
+    ),
 }
 
 

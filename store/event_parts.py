@@ -1,0 +1,70 @@
+"""The parts that contents of events are made of: frozen models without a type of their own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Candidate(BaseModel):
+    """One memory a search considered: its version, and its rank and score in each channel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    version: int
+    source: Literal["live"] | None = None
+    lexical_rank: int | None = None
+    lexical_score: str | None = None
+
+
+class Selected(BaseModel):
+    """One memory that was handed over, in which version; `source` says that a run inherits it from live."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    version: int
+    source: Literal["live"] | None = None
+
+
+class Position(BaseModel):
+    """One holding; what was not reported is missing, not zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    symbol: str
+    quantity: str
+    average_cost: str | None = None
+    last_price: str | None = None
+    market_value: str | None = None
+    asset_type: str | None = None
+
+
+class Imported(BaseModel):
+    """Where an imported entry comes from, in the words of its source: content, never identity or clock.
+
+    `source_at` is the source's own time of it and `source_recorded_at` its machine's, microseconds, UTC. `repaired`
+    names what could not be kept as it stood and what stands for it; `defects` what is wrong with it in the source.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    system: str
+    import_id: str
+    source_id: str
+    source_type: str | None = None
+    source_subject: str | None = None
+    source_sequence: int | None = None
+    source_at: int | None = None
+    source_recorded_at: int | None = None
+    agent: str | None = None
+    model_call_id: str | None = None
+    retrieval_id: str | None = None
+    status: str | None = None
+    follows: str | None = None
+    """The memory of this ledger that it goes on from: a thesis that the source opened again after its close."""
+    metadata: Any = None
+    defects: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()

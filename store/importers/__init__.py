@@ -1,0 +1,1 @@
+"""What other systems and other copies kept, brought into a ledger."""

@@ -1,0 +1,166 @@
+"""Makes a ledger of an export that equals the one it came from, in every column and with the same chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..clock import WallClock
+from ..engines.base import Transaction
+from ..engines.sqlite import SqliteEngine
+from ..entry import Entry
+from ..errors import Conflict, ForeignFile, NotFound
+from ..events import Genesis
+from ..jsonl import read_jsonl
+from ..ledger import Ledger, event_of, projected
+from ..paths import absent, ledger_path, make_folders, refuse_links
+
+BATCH = 500
+_SECONDS = 120.0
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of an import: the ledger, its entries, and how many of them were new."""
+
+    strategy: str
+    run: str | None
+    path: str
+    entries: int
+    added: int
+    chain_sha256: str
+    dry_run: bool = False
+
+
+def import_jsonl(
+    path: Path,
+    root: Path,
+    *,
+    strategy: str | None = None,
+    dry_run: bool = False,
+    durability: str = "full",
+    progress: Progress | None = None,
+) -> Restored:
+    """Restore the ledger of an export below a root, under the strategy and run that its genesis binds.
+
+    The whole file is proven before anything is written. A ledger that holds the first of its entries gets the rest.
+    `progress` is told entries done and in all, twice over. Raises NotFound, the StoreError that fits a file that is
+    no export or was changed, and Conflict for a ledger that is another one, or a `strategy` that is not the file's.
+    """
+    tell = progress or _untold
+    try:
+        with path.open("rb") as source:
+            header, total, chain = _proven(source, tell)
+            if strategy is not None and strategy != header["strategy"]:
+                raise Conflict(
+                    f"The export is of the strategy {header['strategy']!r}, which its chain binds.",
+                    field="--strategy",
+                    hint="Leave out --strategy.",
+                )
+            target = ledger_path(root, header["strategy"], header["run"])
+            refuse_links(root, target)
+            source.seek(0)
+            _, entries = read_jsonl(source)
+            added = _restore(target, root, header, entries, total, tell, durability, dry_run=dry_run)
+    except OSError as fault:
+        if isinstance(fault, FileNotFoundError):
+            raise NotFound(f"There is no file at {path}.", hint="Name the export.") from None
+        raise ForeignFile("The export cannot be read.", hint="Name a plain file.", where=path) from None
+    return Restored(header["strategy"], header["run"], str(target), total, added, chain, dry_run)
+
+
+def _proven(source: BinaryIO, tell: Progress) -> tuple[dict[str, Any], int, str]:
+    """The header of a file of which every line is proven, its entries, and the last chain hash in hex."""
+    header, entries = read_jsonl(source)
+    total = 2 * int(header["head"]["sequence"])
+    last = None
+    for last in entries:
+        if last.event_type == "genesis" or last.sequence == 1:
+            _check_genesis(last, header)
+        tell(last.sequence, total)
+    if last is None:
+        raise ForeignFile("The export holds no entry.", hint="Take the export again.")
+    return header, last.sequence, last.chain_sha256.hex()
+
+
+def _check_genesis(entry: Entry, header: dict[str, Any]) -> None:
+    try:
+        event = event_of(entry)
+    except ValueError:
+        event = None
+    bound = (event.store_id, event.strategy, event.run) if isinstance(event, Genesis) else None
+    if entry.sequence != 1 or bound != (header["store_id"], header["strategy"], header["run"]):
+        raise ForeignFile(
+            "The genesis entry binds another ledger than the header.", hint="Take the export again."
+        )
+
+
+def _restore(
+    target: Path,
+    root: Path,
+    header: dict[str, Any],
+    entries: Iterator[Entry],
+    total: int,
+    tell: Progress,
+    durability: str,
+    *,
+    dry_run: bool,
+) -> int:
+    if absent(target):
+        if dry_run:
+            return total
+        make_folders(root, target)
+    engine = SqliteEngine(
+        target,
+        projected,
+        durability="normal" if durability == "normal" else "full",
+        create=not dry_run,
+        writes=not dry_run,
+    )
+    with closing(engine):
+        standing = _standing(engine, entries, total)
+        if dry_run:
+            return total - standing
+        ledger = Ledger(WallClock(), header["strategy"], header["run"])
+        while page := list(islice(entries, BATCH)):
+            _place(engine, ledger, page)
+            tell(total + page[-1].sequence, 2 * total)
+    return total - standing
+
+
+def _standing(engine: SqliteEngine, entries: Iterator[Entry], total: int) -> int:
+    """How many of the entries the ledger holds, taken off the iterator; raises Conflict when it holds others."""
+    with engine.read() as snapshot:
+        head = snapshot.head()
+        standing = 0 if head is None else head.sequence
+        last = None
+        for last in islice(entries, min(standing, total)):
+            if snapshot.entry(last.sequence) != last:
+                raise _another(f"differs from the export at sequence {last.sequence}")
+    if standing > total:
+        raise _another(f"holds {standing} entries, the export {total}")
+    return standing
+
+
+def _place(engine: SqliteEngine, ledger: Ledger, page: list[Entry]) -> None:
+    def job(transaction: Transaction) -> None:
+        for entry in page:
+            ledger.restore(transaction, entry)
+
+    engine.write(job, timeout=_SECONDS, grace=_SECONDS)
+
+
+def _another(what: str) -> Conflict:
+    return Conflict(
+        f"The ledger in its place {what}.",
+        hint="Choose another --root, or move that ledger away; it was not changed.",
+    )
+
+
+def _untold(_done: int, _total: int) -> None:
+    """Nobody watches."""
