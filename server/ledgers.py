@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from store import Book
+from store.engines.base import Snapshot
 from store.errors import NotFound, StoreClosed, StoreError, StoreVanished
+from store.paths import ledger_path
 
 from . import __version__
+from .exporting import Exports
 from .identity import Identity
 from .settings import Settings
+
+logger = logging.getLogger(__name__)
 
 MOST_OPEN = 16
 LEAST_FREE_BYTES = 64 * 2**20
@@ -27,11 +33,12 @@ _Key = tuple[str, str | None]
 
 @dataclass(slots=True)
 class _Slot:
-    """One ledger's place: the opening that its calls share, and how many calls are using it."""
+    """One ledger's place: the opening that its calls share, how many use it, and how many exports look at it."""
 
     key: _Key
     opening: Future[Book] = field(default_factory=Future)
     users: int = 0
+    views: int = 0
 
 
 class OpenLedgers:
@@ -48,6 +55,7 @@ class OpenLedgers:
         self._root = _identity(settings.store.root)
         self._closed = False
         self._mutex = threading.Lock()
+        self._exports = Exports(settings, self._view)
 
     @contextmanager
     def use(self, identity: Identity, run: str | None, now: int | None) -> Iterator[Book]:
@@ -61,24 +69,59 @@ class OpenLedgers:
             yield slot.opening.result()
         finally:
             self._leave(slot)
+            self._exports.touched(slot.key)
+
+    def begun(self, identity: Identity, run: str | None) -> bool:
+        """Whether a refusal has a ledger to stand in: no refused call begins a run."""
+        if run is None or ledger_path(self._settings.store.root, identity.strategy, run).exists():
+            return True
+        logger.warning("a refused call of %s named a run that was never begun", identity.agent)
+        return False
 
     def ailing(self) -> list[str]:
-        """What of the store cannot serve now, by name and never by place: `store`, `disk`."""
+        """What of the store cannot serve now, by name and never by place: `store`, `ledger`, `disk`, `export`."""
+        return [*self._store_ailing(), *(["export"] if self._exports.ailing() else [])]
+
+    def _store_ailing(self) -> list[str]:
         root = self._settings.store.root
         known = self._root is not None
         place = root if known else next(folder for folder in (root, *root.parents) if folder.exists())
         if (known and _identity(root) != self._root) or not os.access(place, os.W_OK | os.X_OK):
             return ["store"]
+        with self._mutex:
+            served = [key for key, slot in self._slots.items() if slot.opening.done()]
+        if not all(ledger_path(root, *key).exists() for key in served):
+            return ["ledger"]
         return ["disk"] if shutil.disk_usage(place).free < LEAST_FREE_BYTES else []
 
     def close(self) -> None:
         """Finish what is queued in every ledger and close it; a ledger that opens later is closed at once."""
+        self._exports.stop()
         with self._mutex:
             self._closed = True
             opened = [slot for slot in self._slots.values() if slot.opening.done()]
             self._slots.clear()
         for slot in opened:
             slot.opening.result().close()
+
+    def _view(self, key: _Key) -> AbstractContextManager[Snapshot] | None:
+        """A view of a ledger that stands open, which stays open as long as it is looked at; None where none does."""
+        with self._mutex:
+            slot = self._slots.get(key)
+            if slot is None or not slot.opening.done() or slot.opening.exception() is not None:
+                return None
+            slot.views += 1
+        return self._viewed(slot)
+
+    @contextmanager
+    def _viewed(self, slot: _Slot) -> Iterator[Snapshot]:
+        try:
+            with slot.opening.result().snapshot() as snapshot:
+                yield snapshot
+        finally:
+            with self._mutex:
+                slot.views -= 1
+            self._close_surplus()
 
     def _claim(self, identity: Identity, run: str | None, now: int | None) -> _Slot:
         key = (identity.strategy, run)
@@ -101,12 +144,17 @@ class OpenLedgers:
     def _leave(self, slot: _Slot) -> None:
         with self._mutex:
             slot.users -= 1
+        self._close_surplus()
+
+    def _close_surplus(self) -> None:
+        with self._mutex:
             surplus = len(self._slots) - MOST_OPEN
-            idle = [other for other in self._slots.values() if other.users == 0][: max(0, surplus)]
-            for other in idle:
-                del self._slots[other.key]
-        for other in idle:
-            other.opening.result().close()
+            unused = [slot for slot in self._slots.values() if slot.users == slot.views == 0]
+            idle = unused[: max(0, surplus)]
+            for slot in idle:
+                del self._slots[slot.key]
+        for slot in idle:
+            slot.opening.result().close()
 
     def _open(self, slot: _Slot, identity: Identity, now: int | None) -> None:
         try:

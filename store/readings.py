@@ -7,7 +7,7 @@ is not. Reading changes no memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +61,10 @@ class Readings:
         self._renderer = renderer
         self._symbols = symbols or Symbols()
         self.genesis = genesis
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """One consistent view of the ledger, for whoever copies it; never waits for a writer."""
+        return self._engine.read()
 
     def search(self, caller: Caller, request: SearchRequest) -> Reply:
         """Search, record the search, and answer.

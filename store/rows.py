@@ -6,7 +6,7 @@ microseconds since the epoch, UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .symbols import Line
@@ -143,6 +143,34 @@ class Caution:
     effective_at: int
     message: str
 
+
+INDEX_COLUMNS = (
+    "sequence_from",
+    "sequence_to",
+    *(each.name for each in fields(Version)[1:] if each.name != "source"),
+)
+"""The columns of the view `memory_index`, the current version of each memory."""
+
+REPORT_COLUMNS = ("sequence", "event_id", "effective_at", "recorded_at", "agent", "standing", "positions")
+"""A report of positions with its entry's time of recording; `positions` is JSON text."""
+
+ORDER_COLUMNS = (
+    *(
+        "sequence",
+        "event_id",
+        "action_id",
+        "version",
+        "status",
+        "symbol",
+        "text",
+        "details",
+        "agent",
+        "profile",
+    ),
+    *("session_id", "model_call_id", "effective_at", "recorded_at"),
+    *("outcome_sequence", "outcome_at", "outcome_recorded_at", "outcome_by"),
+)
+"""An order action as it stands, with the entry it began with and the one of its latest outcome."""
 
 Row = Version | Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from .engines.sqlite import SqliteEngine
 from .errors import DeskbookError, NotFound, StoreReadOnly
 from .ledger import genesis_of, projected
 from .paths import LEDGER_FILE, RUNS, folder_name, ledger_path, refuse_links
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,22 @@ def remove_run(root: Path, strategy: str, run: str) -> int:
     summary = describe_run(root, strategy, run)
     refuse_links(root, summary.folder)
     try:
-        shutil.rmtree(summary.folder)
+        _remove(summary.folder)
     except OSError as fault:
         raise StoreReadOnly(
             f"The run's folder cannot be removed: {os.strerror(fault.errno or 0)}.",
             hint="Check its permissions.",
         ) from None
     return summary.size_bytes
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, also while a server that has not noticed yet puts an export into it."""
+    for _ in range(_TRIES):
+        with suppress(OSError):
+            shutil.rmtree(folder)
+            return
+    shutil.rmtree(folder)
 
 
 def _summary(root: Path, folder: Path) -> RunSummary:

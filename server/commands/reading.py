@@ -16,8 +16,9 @@ from store import Book
 from store.clock import format_instant
 from store.engines.base import EngineStatus
 from store.entry import Entry
-from store.errors import InvalidInput, NotFound
+from store.errors import InvalidInput, NotFound, StoreError
 from store.events import event_types
+from store.export.manifest import read_status
 from store.lifecycle import KINDS
 from store.rows import EntryFilter, Head
 from store.symbols import normalise_symbol
@@ -199,6 +200,17 @@ def _print(entries: Iterable[Entry], zone: tzinfo | None, *, as_json: bool) -> N
         say(json.dumps(entry_record(entry)) if as_json else entry_line(entry, zone))
 
 
+def _exports(place: Place) -> object:
+    """How the Parquet copies stand: off, none yet, what is wrong in their place, or the whole of it."""
+    if not place.settings.export.enabled:
+        return "off"
+    try:
+        found = read_status(place.settings.store.root, place.path)
+    except StoreError as fault:
+        return fault.message
+    return "none yet; a server makes them" if found is None else asdict(found)
+
+
 def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, as_json: bool) -> None:
     told: dict[str, object] = {
         "version": __version__,
@@ -211,6 +223,7 @@ def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, 
     }
     if found is not None:
         told |= {name: value for name, value in asdict(found).items() if name != "path"}
+        told["exports"] = _exports(place)
     if head is not None:
         zone = None if as_json else place.zone
         told["last_entry_at"] = format_instant(head.effective_at, zone)
@@ -223,4 +236,12 @@ def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, 
         say(json.dumps(told))
         return
     for name, value in told.items():
-        say(f"{name:<14} {plain(worded(value))}")
+        say(f"{name:<14} {plain(_exports_worded(value) if isinstance(value, dict) else worded(value))}")
+
+
+def _exports_worded(told: Mapping[str, object]) -> str:
+    """The exports on one line."""
+    line = f"through sequence {told['through']}, written {told['last_success'] or 'never'}"
+    if told["failure"] is not None:
+        line += f"; failed {told['last_failure']}: {told['failure']}"
+    return line

@@ -7,8 +7,10 @@ from typing import Final
 
 from .bearers import check_tokens
 from .configured import check_config, check_python, check_shell, check_sqlite
+from .exports import check_exports
 from .findings import Finding
-from .storing import check_disk, check_ledgers, check_permissions, check_root
+from .listening import check_listening
+from .storing import check_disk, check_ledgers, check_permissions, check_root, is_folder
 from .subject import Subject
 
 Check = Callable[[Subject], Iterable[Finding]]
@@ -22,11 +24,19 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_permissions,
     check_disk,
     check_ledgers,
+    check_exports,
     check_tokens,
+    check_listening,
 )
+BELOW_THE_ROOT: Final[frozenset[Check]] = frozenset(
+    {check_permissions, check_disk, check_ledgers, check_exports, check_tokens}
+)
+"""What has nothing to look at where the root is no folder."""
 
 
 def examine(subject: Subject) -> Iterator[Finding]:
     """What every local check found."""
+    below = is_folder(subject.root)
     for check in CHECKS:
-        yield from check(subject)
+        if below or check not in BELOW_THE_ROOT:
+            yield from check(subject)

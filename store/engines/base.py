@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..entry import Entry
 from ..rows import (
@@ -169,6 +169,30 @@ class Snapshot(Protocol):
 
     def has_session(self, session_id: str, agent: str) -> bool:
         """Whether the agent's session has its first entry."""
+
+    def entry_rows(self, after: int, until: int) -> Iterator[tuple[Any, ...]]:
+        """Entries with after < sequence <= until as tuples of `entry.COLUMNS`, in order of sequence."""
+
+    def retrieval_rows(self, after: int, until: int) -> Iterator[tuple[Any, ...]]:
+        """Searches with after < sequence <= until as tuples of `rows.Retrieval`, in order of sequence."""
+
+    def report_rows(self, after: int, until: int) -> Iterator[tuple[Any, ...]]:
+        """Reports of positions with after < sequence <= until as tuples of `rows.REPORT_COLUMNS`, in order."""
+
+    def index_rows(self, after: int, until: int, cut: int) -> Iterator[tuple[Any, ...]]:
+        """Memories first recorded with after < sequence <= until, as they stood at the cut, in that order.
+
+        Each is the sequence of its first entry and then the values of `rows.INDEX_COLUMNS`, lists as JSON text.
+        """
+
+    def order_rows(self, after: int, until: int, cut: int) -> Iterator[tuple[Any, ...]]:
+        """Order actions recorded with after < sequence <= until as they stood at the cut: `rows.ORDER_COLUMNS`."""
+
+    def changed_births(self, kind: str | None, after: int, until: int) -> list[int]:
+        """Where memories (of a kind) began that an entry with after < sequence <= until gave a new version.
+
+        Only of those that began at `after` or before it.
+        """
 
 
 class Transaction(Snapshot, Protocol):

@@ -102,6 +102,17 @@ def copy_of(filled: dict[int, Path], tmp_path: Path) -> Callable[[int], Path]:
 
 
 @pytest.fixture
+def larger(tmp_path: Path) -> Callable[[int], Path]:
+    """A root of the test's own with more memories than the others, which takes its time to fill."""
+
+    def make(size: int) -> Path:
+        fill(tmp_path / "larger", Writing(1), 0, size)
+        return tmp_path / "larger"
+
+    return make
+
+
+@pytest.fixture
 def show(capsys: pytest.CaptureFixture[str]) -> Print:
     """Print a small table past the capture of output."""
 

@@ -103,7 +103,7 @@ def test_the_commands_table_names_every_command_with_all_its_options(
         own = codes(row["its options beside the common ones"])
         common = [] if name in {"init", "uninstall", "demo"} else COMMON
         if name in {"leaks", "install"} or name.startswith(
-            "run "
+            ("run ", "import ")
         ):  # where the run is the argument, or none is fixed
             common = [option for option in COMMON if option != "--run"]
         elif name.startswith("token "):  # tokens belong to the root, whatever the strategy

@@ -24,7 +24,8 @@ from store import Book, Caller, Filter, SearchRequest
 from store.commands import OpenThesis
 from store.errors import AlreadyClosed
 
-TRIED = {"sh", "toml", "json", "python", "nginx"}  # nginx: tests/http/test_proxy.py
+# What is tried elsewhere is nginx, in tests/http/test_proxy.py, and sql, in tests/docs/test_queries.py.
+TRIED = {"sh", "toml", "json", "python", "nginx", "sql"}
 SHOWN = {"text"}
 GUARD = 120
 PLACEHOLDER = "/home/you/"

@@ -11,6 +11,7 @@ from ...lifecycle import LESSON, ORDER_ACTION, THESIS
 from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Version
 from ...symbols import Line
 from ...terms import facet
+from .export_reads import ExportReads
 from .order_reads import OrderReads
 from .reading import STANDING, VERSION, to_version
 
@@ -31,7 +32,7 @@ _DUE = (
 )
 
 
-class SqliteSnapshot(OrderReads):
+class SqliteSnapshot(OrderReads, ExportReads):
     """Reads; the engine holds a transaction open around it."""
 
     def head(self) -> Head | None:
