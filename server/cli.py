@@ -12,9 +12,14 @@ from store.errors import ConfigError, DeskbookError, InvalidInput
 from . import __version__
 from .commands import (
     checking,
+    checkpointing,
     demonstrating,
     doctoring,
+    exporting,
+    importing,
     installing,
+    keeping,
+    proving,
     reading,
     running,
     serving,
@@ -57,13 +62,19 @@ for command in (
     reading.status,
     checking.verify,
     checking.rebuild,
+    keeping.backup,
+    keeping.restore,
+    checkpointing.checkpoint,
+    proving.prove,
     reading.show,
     reading.explain,
     reading.log,
     running.leaks,
+    exporting.export,
     demonstrating.demo,
 ):
     app.command()(command)
+app.add_typer(importing.imports)
 app.add_typer(running.runs)
 app.add_typer(tokens.tokens)
 

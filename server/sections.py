@@ -1,7 +1,7 @@
 """The sections of a config file as frozen models, one for each table, with every key they take.
 
-Read by this version: store, clock, desk, agents, profiles, http, limits, symbols, log. Accepted and checked, so
-that a config stays valid when the feature arrives: export, embedding, approval, review, publish, retention.
+Read by this version: store, clock, desk, agents, profiles, http, limits, symbols, log, publish. Accepted and
+checked, so that a config stays valid when the feature arrives: export, embedding, approval, review, retention.
 
 A field's `description` says what is allowed in it, and is what an error shows. Ages are integer
 microseconds once read. No field takes a secret: keys that end in `_env` name an environment variable.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,6 +17,9 @@ from typing import Any
 
 import apsw
 
+from .audit_columns import COLUMNS, fits, guards_of, leaf_of, scratch
+from .audit_text import text_fault
+from .audit_tree import Checked, Claim, Roots, checked
 from .engines.sqlite import schema
 from .engines.sqlite.connection import connect, reading_access
 from .engines.sqlite.preparation import recognise
@@ -29,26 +32,9 @@ from .projection import Before, project
 from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
 
 MOST_FINDINGS = 20
+MARK_EVERY = 10_000
+MENDED = "`deskbook rebuild` mends it"
 
-_COLUMNS = (
-    "sequence event_id event_type subject_type subject_id kind symbol effective_at recorded_at strategy run_id"
-    " agent profile session_id model_call_id retrieval_id tool arguments_sha256 idempotency_key content"
-    " content_salt content_sha256 leaf_sha256 chain_sha256 schema_version"
-).split()
-_NUMBERS = {"sequence", "effective_at", "recorded_at", "schema_version"}
-_BYTES = {"arguments_sha256", "content_salt", "content_sha256", "leaf_sha256", "chain_sha256"}
-_MAY_BE_ABSENT = {
-    "kind",
-    "symbol",
-    "run_id",
-    "session_id",
-    "model_call_id",
-    "retrieval_id",
-    "tool",
-    "arguments_sha256",
-    "idempotency_key",
-}
-_OUTSIDE_LEAF = {"content", "content_salt", "leaf_sha256", "chain_sha256"}
 Unversioned = Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
 
 _TABLES: dict[type, str] = {
@@ -64,25 +50,39 @@ _TABLES: dict[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong; `sequence` is None when it belongs to no single entry."""
+    """One thing that is wrong; `sequence` is None when it belongs to no single entry.
+
+    `derived` says that it is in what is made from the entries, so that a rebuild mends it.
+    """
 
     sequence: int | None
     what: str
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a verification found: the entries read, the last chain hash in hex, and at most 20 findings."""
+    """What a verification found: the entries read, the last chain hash in hex, and at most 20 findings.
+
+    `checkpoints` says of each that was given whether the ledger holds what it signed; where it does not, that is a
+    finding beside those 20.
+    """
 
     path: str
     entries: int
     chain: str | None
     findings: tuple[Finding, ...]
+    checkpoints: tuple[Checked, ...] = ()
 
     @property
     def sound(self) -> bool:
         """Whether nothing is wrong."""
         return not self.findings
+
+    @property
+    def mendable(self) -> bool:
+        """Whether something is wrong, and all of it in what is made from the entries."""
+        return bool(self.findings) and all(finding.derived for finding in self.findings)
 
 
 def verify(
@@ -90,10 +90,17 @@ def verify(
     strategy: str,
     run: str | None,
     progress: Callable[[int, int], None] | None = None,
+    claims: Sequence[Claim] = (),
+    *,
+    since: Mark | None = None,
+    keep: Callable[[Mark], None] | None = None,
 ) -> Report:
-    """Check chain, content, sequence, genesis and projections of the ledger at `path`.
+    """Check chain, content, sequence, genesis and projections of the ledger at `path`, and checkpoints of it.
 
-    `progress` is told entries done and entries in all. Raises NotFound when there is no file.
+    The signatures of `claims` are verified already. `keep` is told now and then how far all was found sound, and
+    `since` is what it was told last by a verification that was broken off: the entries up to there are not read
+    again, unless the ledger no longer has that chain hash there or there are claims. `progress` is told entries
+    done and entries in all. Raises NotFound when there is no file.
     """
     if absent(path):
         raise NotFound("There is no ledger to verify.", hint="Check --root, --strategy and --run.")
@@ -101,9 +108,27 @@ def verify(
         recognise(path)
         with closing(connect(path, reading_access(path))) as connection:
             connection.execute("BEGIN")
-            return _Verification(connection, path, strategy, run, progress).report()
+            return _Verification(connection, path, strategy, run, progress, claims, since, keep).report()
     except (apsw.Error, StoreError) as fault:
         return Report(str(path), 0, None, (Finding(None, f"the file cannot be read: {fault}"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a verification came: everything up to `sequence` was found sound, and its chain hash is `chain` (hex).
+
+    `expected` counts the rows that the entries up to there account for; the rest is what the next entry needs to
+    know of those before it.
+    """
+
+    store_id: str
+    sequence: int
+    chain: str
+    expected: dict[str, int]
+    memories: int
+    terms: int
+    clock_rows: int
+    latest: int | None
 
 
 class _Verification:
@@ -114,8 +139,15 @@ class _Verification:
         strategy: str,
         run: str | None,
         progress: Callable[[int, int], None] | None,
+        claims: Sequence[Claim],
+        since: Mark | None,
+        keep: Callable[[Mark], None] | None,
     ) -> None:
         self._connection = connection
+        self._since, self._keep = since, keep
+        self._claims = claims
+        self._roots = Roots(claim.size for claim in claims)
+        self._store_id: str | None = None
         # The projections of an older schema are rebuilt by the next start; its entries are proven all the same.
         self._current = connection.pragma("user_version") == schema.CURRENT
         self._snapshot = SqliteSnapshot(connection)
@@ -131,13 +163,15 @@ class _Verification:
         readable = self._check_tables()
         # A missing guard is no reason to stop: what was changed while it was away is what one wants to know.
         about_tables = len(self._findings)
-        entries, chain = 0, bytes(32)
+        entries, chain = self._go_on() if readable else (0, bytes(32))
         if readable:
             total = self._count("memory_events")
             try:
-                for columns in self._rows():
+                for columns in self._rows(entries):
                     chain = self._check_entry(columns, entries, chain)
                     entries = columns["sequence"]
+                    if entries % MARK_EVERY == 0 and not self._findings:
+                        self._leave_mark(entries, chain)
                     if self._progress is not None:
                         self._progress(entries, total)
                     if len(self._findings) >= MOST_FINDINGS:
@@ -148,12 +182,50 @@ class _Verification:
                 )
             if len(self._findings) == about_tables:
                 self._check_counts()
+                self._check_text()
                 self._check_pages()
-        return Report(str(self._path), entries, chain.hex() if entries else None, tuple(self._findings))
+        held = checked(
+            self._claims, self._store_id, self._roots, self._count("memory_events") if readable else 0
+        )
+        faults = [Finding(None, claim.fault) for claim in held if claim.fault is not None]
+        findings = (*self._findings, *faults)
+        return Report(str(self._path), entries, chain.hex() if entries else None, findings, held)
 
-    def _find(self, sequence: int | None, what: str) -> None:
+    def _go_on(self) -> tuple[int, bytes]:
+        """Where a verification that was broken off had come to, if the ledger still stands there as it stood."""
+        mark = self._since
+        if mark is None or self._claims or not self._current:
+            return 0, bytes(32)
+        row = self._connection.execute(
+            "SELECT chain_sha256, (SELECT subject_id FROM memory_events WHERE sequence = 1),"
+            " (SELECT count(*) FROM memory_events WHERE sequence <= ?1) FROM memory_events WHERE sequence = ?1",
+            (mark.sequence,),
+        ).fetchone()
+        if row != (bytes.fromhex(mark.chain), mark.store_id, mark.sequence):
+            return 0, bytes(32)
+        self._store_id = mark.store_id
+        kinds: dict[str, type[Row]] = {
+            "memory_versions": Version,
+            **{name: kind for kind, name in _TABLES.items()},
+        }
+        self._expected = {kinds[table]: count for table, count in mark.expected.items()}
+        self._memories, self._terms = mark.memories, mark.terms
+        self._clock_rows, self._latest = mark.clock_rows, mark.latest
+        return mark.sequence, bytes.fromhex(mark.chain)
+
+    def _leave_mark(self, sequence: int, chain: bytes) -> None:
+        if self._keep is None or self._store_id is None or not self._current:
+            return
+        expected = {
+            "memory_versions" if kind is Version else _TABLES[kind]: count
+            for kind, count in self._expected.items()
+        }
+        came = (self._memories, self._terms, self._clock_rows, self._latest)
+        self._keep(Mark(self._store_id, sequence, chain.hex(), expected, *came))
+
+    def _find(self, sequence: int | None, what: str, *, derived: bool = False) -> None:
         if len(self._findings) < MOST_FINDINGS:
-            self._findings.append(Finding(sequence, what))
+            self._findings.append(Finding(sequence, what, derived))
 
     def _count(self, table: str) -> int:
         row = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -162,9 +234,9 @@ class _Verification:
     def _check_tables(self) -> bool:
         """Check columns and guards of the ledger table; false when its entries cannot be read."""
         columns = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
-        if columns != _COLUMNS:
+        if columns != COLUMNS:
             self._find(None, "the ledger table does not have the columns of a Deskbook ledger")
-        expected, present = _guards(_scratch()), _guards(self._connection)
+        expected, present = guards_of(scratch()), guards_of(self._connection)
         if not self._current:
             expected, present = (
                 {name: guard for name, guard in guards.items() if guard[0] != "index"}
@@ -177,20 +249,22 @@ class _Verification:
                 self._find(None, f"the {kind} {name} that keeps the ledger append-only was changed")
         for name in sorted(present.keys() - expected.keys()):
             self._find(None, f"the {present[name][0]} {name} on the ledger is none of Deskbook's")
-        return columns == _COLUMNS
+        return columns == COLUMNS
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _rows(self, after: int) -> Iterator[dict[str, Any]]:
+        later = f"WHERE sequence > {after:d}" if after else ""
         for row in self._connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM memory_events ORDER BY sequence"
+            f"SELECT {', '.join(COLUMNS)} FROM memory_events {later} ORDER BY sequence"
         ):
-            yield dict(zip(_COLUMNS, row, strict=True))
+            yield dict(zip(COLUMNS, row, strict=True))
 
     def _check_entry(self, columns: dict[str, Any], before: int, chain: bytes) -> bytes:
         sequence = columns["sequence"]
         if sequence != before + 1:
             self._find(before + 1, f"entry {before + 1} is missing; {sequence} follows {before}")
-        if misfits := [name for name in _COLUMNS if not _fits(name, columns[name])]:
+        if misfits := [name for name in COLUMNS if not fits(name, columns[name])]:
             self._find(sequence, f"{', '.join(misfits)} cannot be what was written: the page was damaged")
+            self._roots.add(b"")
             return chain
         if columns["event_type"] == "genesis" or sequence == 1:
             self._check_genesis(columns)
@@ -199,7 +273,8 @@ class _Verification:
         content = str(columns["content"]).encode()
         if hashlib.sha256(columns["content_salt"] + content).digest() != columns["content_sha256"]:
             self._find(sequence, "content or content_salt was changed: it does not match content_sha256")
-        leaf = _leaf(columns)
+        leaf = leaf_of(columns)
+        self._roots.add(leaf)
         if leaf != columns["leaf_sha256"]:
             self._find(sequence, "a column was changed: the entry does not match leaf_sha256")
         follows = hashlib.sha256(b"\x01" + chain + leaf).digest()
@@ -217,6 +292,7 @@ class _Verification:
         try:
             content = json.loads(columns["content"])
             bound = (content["strategy"], content.get("run"))
+            self._store_id = content["store_id"]
         except (ValueError, KeyError, TypeError, AttributeError):
             self._find(sequence, "the genesis entry binds no strategy and run")
             return
@@ -232,7 +308,7 @@ class _Verification:
             self._clock_rows += 1
             before, until = (self._snapshot.cut_at(entry.effective_at - early) for early in (1, 0))
             if before != entry.sequence - 1 or until < entry.sequence:
-                self._find(entry.sequence, "memory_clock does not place the entry in time")
+                self._find(entry.sequence, "memory_clock does not place the entry in time", derived=True)
         try:
             event = read_event(entry.event_type, json.loads(entry.content))
             standing = self._snapshot.version(entry.subject_id, entry.sequence - 1)
@@ -249,10 +325,12 @@ class _Verification:
                     self._memories, self._terms = row.ordinal, row.terms_total
                 if self._shown(entry.sequence) != row:
                     self._find(
-                        entry.sequence, f"memory_versions does not show {row.memory_id} as the entry left it"
+                        entry.sequence,
+                        f"memory_versions does not show {row.memory_id} as the entry left it",
+                        derived=True,
                     )
             elif not self._stored(row):
-                self._find(entry.sequence, f"{_TABLES[type(row)]} does not show the entry")
+                self._find(entry.sequence, f"{_TABLES[type(row)]} does not show the entry", derived=True)
 
     def _shown(self, sequence: int) -> Version | None:
         try:
@@ -268,6 +346,11 @@ class _Verification:
         ).fetchone()
         return found is not None
 
+    def _check_text(self) -> None:
+        """Find terms of the full-text index that no version accounts for, and versions whose terms it lost."""
+        if self._current and not self._findings and (fault := text_fault(self._connection)) is not None:
+            self._find(None, f"{fault}; {MENDED}", derived=True)
+
     def _check_pages(self) -> None:
         """Find damage that no entry shows, such as in an index or a page that is not used."""
         found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -281,9 +364,17 @@ class _Verification:
         for kind, table in {Version: "memory_versions", **_TABLES}.items():
             surplus = self._count(table) - self._expected.get(kind, 0)
             if surplus and not self._findings:
-                self._find(None, f"{table} has {abs(surplus)} rows too {'many' if surplus > 0 else 'few'}")
+                self._find(
+                    None,
+                    f"{table} has {abs(surplus)} rows too {'many' if surplus > 0 else 'few'}",
+                    derived=True,
+                )
         if self._count("memory_clock") != self._clock_rows and not self._findings:
-            self._find(None, "memory_clock has rows that no entry accounts for; `deskbook rebuild` mends it")
+            self._find(
+                None,
+                "memory_clock has rows that no entry accounts for; `deskbook rebuild` mends it",
+                derived=True,
+            )
         drift = self._connection.execute(
             "SELECT (SELECT count(*) FROM memory_versions v"
             "   WHERE NOT EXISTS (SELECT 1 FROM memory_text_docsize d WHERE d.id = v.sequence_from)),"
@@ -300,38 +391,4 @@ class _Verification:
         )
         for count, what in zip(drift or (), named, strict=False):
             if count:
-                self._find(None, f"{count} {what}; `deskbook rebuild` mends it")
-
-
-def _scratch() -> apsw.Connection:
-    """An empty ledger in memory, to know how an untouched one is made."""
-    connection = apsw.Connection(":memory:")
-    schema.create(connection)
-    return connection
-
-
-def _guards(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
-    """Kind and definition of what stands on the ledger table, itself included, and of every trigger."""
-    rows = connection.execute(
-        "SELECT name, type, sql FROM sqlite_schema"
-        " WHERE (tbl_name = 'memory_events' OR type = 'trigger') AND sql IS NOT NULL"
-    )
-    return {name: (kind, sql) for name, kind, sql in rows}
-
-
-def _fits(name: str, value: Any) -> bool:
-    """Whether a value is of its column's type, which SQLite does not check again when it reads."""
-    if value is None:
-        return name in _MAY_BE_ABSENT
-    return isinstance(value, int if name in _NUMBERS else bytes if name in _BYTES else str)
-
-
-def _leaf(columns: dict[str, Any]) -> bytes:
-    covered = {
-        name: value.hex() if isinstance(value, bytes) else value
-        for name, value in columns.items()
-        if name not in _OUTSIDE_LEAF
-    }
-    # With ASCII keys and only text, integers and null as values this is RFC 8785.
-    text = json.dumps(covered, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(b"\x00" + text.encode()).digest()
+                self._find(None, f"{count} {what}; {MENDED}", derived=True)

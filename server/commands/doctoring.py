@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,17 +15,10 @@ from store.errors import ConfigError, DeskbookError
 
 from ..identity import Identity, launch_identity
 from ..settings import Settings, load_settings
-from .installing import (
-    DEFAULT_NAME,
-    FileOption,
-    NameOption,
-    Reach,
-    ScopeOption,
-    check_name,
-    host_named,
-)
+from ..typed import place_words, with_place
+from .installing import DEFAULT_NAME, Reach, check_name, host_named
 from .launching import checked_url, checked_variable, stdio_launch
-from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption
+from .place import JsonOption
 from .screen import one_line, say
 from .wording import counted
 
@@ -38,51 +32,76 @@ def doctor(
     host: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST]", help="Look at the entry in this host's file, such as claude-desktop."
+            metavar="[HOST]",
+            help="Look at the entry in this host's file, such as claude-desktop. The entry names config and agent.",
         ),
     ] = None,
-    config: ConfigOption = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent of the config.")] = None,
-    root: RootOption = None,
-    strategy: StrategyOption = None,
-    run: RunOption = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A desk: its configuration file (desk.toml).")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="A desk: only this agent of the config.")] = None,
+    root: Annotated[Path | None, typer.Option(help="A desk: the folder that holds the ledgers.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="A desk: the strategy whose ledger is meant.")] = None,
+    run: Annotated[str | None, typer.Option(help="A desk: a run instead of the live ledger.")] = None,
     url: Annotated[
-        str | None, typer.Option(help="A running HTTP server, such as http://127.0.0.1:8765/mcp.")
+        str | None,
+        typer.Option(help="Alone: a running HTTP server, such as http://127.0.0.1:8765/mcp."),
     ] = None,
     token_env: Annotated[
         str | None, typer.Option(help="With --url or HOST: the variable that holds the token.")
     ] = None,
-    name: NameOption = DEFAULT_NAME,
-    scope: ScopeOption = None,
-    file: FileOption = None,
+    name: Annotated[str, typer.Option(help="With HOST: the entry's name in its file.")] = DEFAULT_NAME,
+    scope: Annotated[
+        Reach | None,
+        typer.Option(help="With HOST: the user's own file, or the current folder's; else the user's."),
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="With HOST: this file instead of its usual one.")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="A desk: make anew what is only derived from its ledgers.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Start the server as a host would, or call a running one, and explain what is wrong. Exit 1 when it is.
 
-    Nothing is changed and nothing recorded. The network is used with --url and for an HTTP entry alone.
+    It looks at a desk (--config, --agent, --root, --strategy, --run), at the entry of a HOST (--name, --scope,
+    --file, --token-env), or at a running server (--url, --token-env). Nothing is changed and nothing recorded, but
+    with --repair: then projections and caches that are wrong are made anew, never a ledger. The network is used with
+    --url and for an HTTP entry alone.
     """
-    of_desk = {"--config": config, "--agent": agent, "--root": root, "--strategy": strategy, "--run": run}
+    of_desk: dict[str, object] = {
+        "--config": config,
+        "--agent": agent,
+        "--root": root,
+        "--strategy": strategy,
+    }
+    of_desk |= {"--run": run, "--repair": repair or None}
     of_entry = {"--scope": scope, "--file": file, "--name": None if name == DEFAULT_NAME else name}
     variable = None if token_env is None else checked_variable(token_env)
     if url is not None:
-        _refuse(of_desk | of_entry | {"HOST": host}, "does not go with --url")
+        _refuse(
+            of_desk | of_entry | {"HOST": host},
+            "does not go with --url",
+            "Leave {} away: --url names a running server.",
+        )
         found = _of_url(checked_url(url), variable)
     elif host is not None:
-        _refuse(of_desk, "does not go with HOST, whose entry says it")
+        _refuse(of_desk, "does not go with HOST", "Leave {} away: the entry of HOST names its own.")
         found = _of_host(host, name, scope, file, variable)
     else:
-        _refuse(of_entry, "goes with HOST")
-        _refuse({"--token-env": variable}, "goes with --url or HOST")
+        _refuse(of_entry, "goes with HOST", "Name a host too, such as `deskbook doctor cursor`.")
+        _refuse(
+            {"--token-env": variable}, "goes with --url or HOST", "Leave {} away, or name --url or a host."
+        )
         flags = {"root": None if root is None else str(root), "strategy": strategy, "run": run}
-        found = _of_desk(config, flags | {"agent": agent})
+        found = _of_desk(config, flags | {"agent": agent}, mend=repair)
     if not _tell(found, as_json=as_json):
         raise typer.Exit(1)
 
 
-def _refuse(options: Mapping[str, object], why: str) -> None:
+def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
     for option, given in options.items():
         if given is not None:
-            raise ConfigError(f"{option} {why}.", field=option, hint="See `deskbook doctor --help`.")
+            raise ConfigError(f"{option} {why}.", field=option, hint=hint.format(option))
 
 
 def _of_url(url: str, variable: str | None) -> Iterator[Finding]:
@@ -104,12 +123,15 @@ def _of_host(
         raise ConfigError("--scope and --file exclude each other.", field="--scope")
     wanted = row.scopes[0] if scope is None else scope.value
     place = file_of(row, wanted, os.environ, Path.cwd()) if file is None else file.expanduser().absolute()
-    return check_entry(Looked(row, name, place, variable), os.environ)
+    chosen: list[str] = [] if name == DEFAULT_NAME else ["--name", name]
+    chosen += [] if scope is None else ["--scope", scope.value]
+    chosen += [] if file is None else ["--file", str(place)]
+    return check_entry(Looked(row, name, place, variable, tuple(chosen)), os.environ)
 
 
-def _of_desk(config: Path | None, flags: dict[str, str | None]) -> Iterator[Finding]:
+def _of_desk(config: Path | None, flags: dict[str, str | None], *, mend: bool) -> Iterator[Finding]:
     from ..doctor.configured import check_python
-    from ..doctor.findings import fault
+    from ..doctor.findings import Mark, fault
     from ..doctor.local import examine
     from ..doctor.subject import Subject
 
@@ -119,14 +141,28 @@ def _of_desk(config: Path | None, flags: dict[str, str | None]) -> Iterator[Find
         yield fault("config", error)
         yield from check_python()
         return
+    place = place_words(settings)
     identities: tuple[Identity, ...] = ()
     try:
         identities = _identities(settings)
     except DeskbookError as error:
         yield fault("agent", error)
-    yield from examine(Subject(settings, identities, os.environ))
-    for identity in identities:
-        yield from _started(settings, identity)
+    subject, no_root = Subject(settings, identities, os.environ), False
+    if mend:
+        from ..doctor.repairing import repair
+
+        yield from (_placed(finding, place) for finding in repair(subject))
+    for finding in examine(subject):
+        no_root = no_root or (finding.name == "root" and finding.mark is Mark.FAIL)
+        yield _placed(finding, place)
+    # A server starts without its root and fails at the first call, so that it starts would say too much.
+    for identity in () if no_root else identities:
+        for finding in _started(settings, identity):
+            yield _placed(finding, place)
+
+
+def _placed(finding: Finding, place: Sequence[str]) -> Finding:
+    return finding if finding.next is None else replace(finding, next=with_place(finding.next, place))
 
 
 def _identities(settings: Settings) -> tuple[Identity, ...]:

@@ -28,6 +28,7 @@ BOOK = {
     "advance_clock": "caller now",
     "write_as_of": "as_of target",
     "head": "",
+    "snapshot": "",
     "rebuild": "progress",
     "status": "",
     "close": "",

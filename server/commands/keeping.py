@@ -1,0 +1,81 @@
+"""backup and restore: a ledger copied whole while it is served, and put back when it proves to be the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from store.backup.keeping import back_up, manifest_path
+from store.backup.keeping import restore as put_back
+from store.clock import WallClock
+
+from .. import __version__
+from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption, find_place
+from .screen import plain, progress_bar, say
+from .wording import counted
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="The file to write; its manifest goes beside it.")],
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a ledger into one file while it is served, with a manifest that says what it must be."""
+    place = find_place(config, root, strategy, run)
+    with progress_bar("copying") as advance:
+        made = back_up(
+            place.path,
+            target.expanduser().absolute(),
+            product=f"deskbook {__version__}",
+            now=WallClock().now(),
+            force=force,
+            progress=advance,
+        )
+    if as_json:
+        say(json.dumps(asdict(made)))
+        return
+    written = target.expanduser().absolute()
+    say(
+        f"wrote {plain(str(written))}: {counted(made.portrait.sequence, 'entry', 'entries')}, {made.size_bytes} bytes"
+    )
+    say(f"and {plain(str(manifest_path(written)))}")
+    say(f"chain {made.portrait.chain}")
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(help="The file that `deskbook backup` wrote.")],
+    config: ConfigOption = None,
+    root: RootOption = None,
+    strategy: StrategyOption = None,
+    run: RunOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move a ledger that stands there aside and take its place.")
+    ] = False,
+) -> None:
+    """Put a backup in a ledger's place, once it has proved to be what its manifest says."""
+    place = find_place(config, root, strategy, run)
+    with progress_bar("proving") as advance:
+        done = put_back(
+            place.settings.store.root,
+            place.strategy,
+            place.run,
+            source.expanduser().absolute(),
+            force=force,
+            progress=advance,
+        )
+    for moved in done.moved:
+        say(f"moved what stood there to {plain(str(moved))}")
+    searches = counted(len(done.portrait.searches), "search", "searches")
+    say(
+        f"restored {plain(str(done.path))}: {counted(done.portrait.sequence, 'entry', 'entries')}; "
+        f"head, counts and {searches} are as they were"
+    )
+    say(f"chain {done.portrait.chain}")
