@@ -25,7 +25,7 @@ demo-live: $(READY) ## The same agents on the wall clock for a minute, a real tr
 	$(BIN)/deskbook demo --live
 
 test: $(READY) ## The quick tiers of tests; no network
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: $(READY) ## Lint, formatting, types and layers
 	$(BIN)/ruff check .

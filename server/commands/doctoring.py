@@ -77,25 +77,39 @@ def doctor(
     of_desk |= {"--run": run, "--repair": repair or None}
     of_entry = {"--scope": scope, "--file": file, "--name": None if name == DEFAULT_NAME else name}
     variable = None if token_env is None else checked_variable(token_env)
+    _check_choice(url, host, variable, of_desk, of_entry)
+    if url is not None:
+        found = _of_url(checked_url(url), variable)
+    elif host is not None:
+        found = _of_host(host, name, scope, file, variable)
+    else:
+        flags = {"root": None if root is None else str(root), "strategy": strategy, "run": run}
+        found = _of_desk(config, flags | {"agent": agent}, mend=repair)
+    if not _tell(found, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def _check_choice(
+    url: str | None,
+    host: str | None,
+    variable: str | None,
+    of_desk: Mapping[str, object],
+    of_entry: Mapping[str, object],
+) -> None:
+    """Raise ConfigError for options of what was not asked about."""
     if url is not None:
         _refuse(
-            of_desk | of_entry | {"HOST": host},
+            {**of_desk, **of_entry, "HOST": host},
             "does not go with --url",
             "Leave {} away: --url names a running server.",
         )
-        found = _of_url(checked_url(url), variable)
     elif host is not None:
         _refuse(of_desk, "does not go with HOST", "Leave {} away: the entry of HOST names its own.")
-        found = _of_host(host, name, scope, file, variable)
     else:
         _refuse(of_entry, "goes with HOST", "Name a host too, such as `deskbook doctor cursor`.")
         _refuse(
             {"--token-env": variable}, "goes with --url or HOST", "Leave {} away, or name --url or a host."
         )
-        flags = {"root": None if root is None else str(root), "strategy": strategy, "run": run}
-        found = _of_desk(config, flags | {"agent": agent}, mend=repair)
-    if not _tell(found, as_json=as_json):
-        raise typer.Exit(1)
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
