@@ -124,6 +124,7 @@ class Readings:
             with self._view(snapshot, place.cut, place.at) as view:
                 version, history = view.version(name), view.history(name)
                 story = self._story(view, version) if detailed else None
+            before = _last_shown(snapshot, caller, name, place.cut)
             if version is None or kind not in (None, version.kind):
                 raise NotFound(
                     f"memory_id names no {kind or 'memory'} of this ledger"
@@ -140,7 +141,7 @@ class Readings:
             inherited_cut=view.inherited_cut,
             shown=(selected(version),),
         )
-        body["recorded"] = self._record_delivery(caller, name, delivered)
+        body["recorded"] = self._record_delivery(caller, name, delivered, before)
         return Reply(body, as_text(body))
 
     def state(self, caller: Caller, as_of: int | None = None, *, state_chars: int = 16_000) -> Reply:
@@ -152,10 +153,11 @@ class Readings:
                 state = build_state(
                     view, self._renderer, caller, self._ledger.strategy, self._ledger.run, state_chars - spare
                 )
+            before = _last_shown(snapshot, caller, "state", cut)
         delivered = Delivered(
             surface="state", as_of=as_of, cut=view.cut, inherited_cut=view.inherited_cut, shown=state.shown
         )
-        body = state.body | {"recorded": self._record_delivery(caller, "state", delivered)}
+        body = state.body | {"recorded": self._record_delivery(caller, "state", delivered, before)}
         return Reply(body, as_text(body))
 
     def state_changed(self, after: int) -> tuple[int, bool]:
@@ -298,13 +300,11 @@ class Readings:
                 stored=fault.stored,
             ) from fault
 
-    def _record_delivery(self, caller: Caller, subject_id: str, event: Delivered) -> bool:
-        """Record a showing unless the same was the last one shown; False when it cannot be done at once."""
-        with self._engine.read() as snapshot:
-            last = snapshot.last_delivery(caller.agent, caller.session_id, caller.model_call_id, subject_id)
-            acted = snapshot.last_intent(caller.agent, None, event.cut)
-        # Once the agent has acted, a showing counts anew: it is asked what was seen since its last order.
-        if last is not None and acted < last.sequence and _same_showing(last, event):
+    def _record_delivery(
+        self, caller: Caller, subject_id: str, event: Delivered, before: Delivery | None
+    ) -> bool:
+        """Record a showing unless the same was shown `before`; False when it cannot be done at once."""
+        if before is not None and _same_showing(before, event):
             return True
         draft = Draft(event, event.surface, subject_id)
         try:
@@ -316,6 +316,17 @@ class Readings:
         except StoreError:
             return False
         return True
+
+
+def _last_shown(snapshot: Snapshot, caller: Caller, subject_id: str, cut: int) -> Delivery | None:
+    """What the agent was last shown of a subject in this session and model call.
+
+    Once the agent has acted, a showing counts anew: it is asked what was seen since its last order.
+    """
+    last = snapshot.last_delivery(caller.agent, caller.session_id, caller.model_call_id, subject_id)
+    if last is None or snapshot.last_intent(caller.agent, None, cut) >= last.sequence:
+        return None
+    return last
 
 
 def head_of(snapshot: Snapshot) -> Head:

@@ -41,7 +41,7 @@ from store.inheritance import Inheritance
 from store.ledger import Draft, Ledger, projected
 from store.render import Renderer
 from store.replies import Reply
-from store.rows import EntryFilter
+from store.rows import Delivery, EntryFilter
 from store.search.cursor import Place, encode
 
 # 2026-03-02T14:30:00Z; microseconds like all times here.
@@ -102,7 +102,9 @@ class Quiet(Book):
     def _record_search(self, caller: Caller, draft: Draft) -> None:
         return
 
-    def _record_delivery(self, caller: Caller, subject_id: str, event: Delivered) -> bool:
+    def _record_delivery(
+        self, caller: Caller, subject_id: str, event: Delivered, before: Delivery | None
+    ) -> bool:
         return True
 
 
