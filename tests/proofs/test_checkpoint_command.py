@@ -136,7 +136,7 @@ def test_a_tampered_entry_after_the_last_note_is_never_signed(
 
 
 @pytest.mark.parametrize("option", ["--to", "--key"])
-@pytest.mark.parametrize("below", [".", "default", "default/x.note", "../root/x.note"])
+@pytest.mark.parametrize("below", [".", "default", "default/x.note", "default/../x.note"])
 def test_no_key_and_no_note_inside_the_store(
     run: Run, ready: Path, root: Path, option: str, below: str
 ) -> None:
