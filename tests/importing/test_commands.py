@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from server.cli import app
+from store import Book, Caller
 from store.commands import Remember
-from store.errors import DeskbookError
+from store.errors import DeskbookError, StoreDamaged
 from store.jsonl import header_of, write_jsonl
 
 Run = Callable[..., Result]
@@ -90,3 +92,37 @@ def test_an_export_in_lines_comes_back(
     assert "added 3 to strategy desk: " in done.stdout
     told = json.loads(run("import", "jsonl", str(place), "--json").stdout)
     assert (told["added"], told["entries"]) == (0, 3)
+
+
+@pytest.mark.parametrize("standing", [False, True], ids=["nothing there", "first entries there"])
+@pytest.mark.parametrize("kept_bytes", [1, 40, -2, -1])
+def test_an_export_whose_last_line_was_cut_is_refused_by_line_and_stores_nothing(
+    run: Run, tmp_path: Path, root: Path, kept_bytes: int, standing: bool
+) -> None:
+    """P022: the line is named, no ledger begins, one that stands there stays as it is, and a whole file helps."""
+    with closing(Book.open(tmp_path / "first", "desk")) as book:
+        seat = Caller("ann", "solo", "ses-1", "remember")
+        book.execute(seat, Remember(text="whole"))
+        folder = tmp_path / "early"
+        words = ("--format", "jsonl", "--strategy", "desk", "--root", str(tmp_path / "first"))
+        assert CliRunner().invoke(app, ["export", str(folder), *words]).exit_code == 0
+        if standing:
+            assert run("import", "jsonl", str(folder / "entries.jsonl")).exit_code == 0
+        for number in range(3):
+            book.execute(seat, Remember(text=f"Nestlé {number}"))
+        assert CliRunner().invoke(app, ["export", str(tmp_path / "late"), *words]).exit_code == 0
+    place = tmp_path / "late" / "entries.jsonl"
+    *lines, last = whole = place.read_bytes().splitlines(keepends=True)
+    place.write_bytes(b"".join(lines) + last[:kept_bytes])
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+    done = run("import", "jsonl", str(place))
+    assert isinstance(done.exception, StoreDamaged)
+    assert f"Line {len(whole)}: The line was cut off." in done.exception.message
+    assert done.exception.stored == "no"
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    assert bool(before) == standing
+
+    place.write_bytes(b"".join(whole))
+    assert run("import", "jsonl", str(place)).exit_code == 0
+    assert json.loads(run("verify", "--strategy", "desk", "--json").stdout)["entries"] == len(whole) - 1
