@@ -44,7 +44,7 @@ class DeskbookError(Exception):
     """
 
     code: ClassVar[str] = "error"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(
         self,
@@ -210,7 +210,14 @@ class OutcomeUnknown(StoreError):
 
 
 class NotRecorded(DeskbookError):
-    """The search could not be recorded in time, so it is not answered."""
+    """The search could not be recorded, so it is not answered; as worth repeating as the store's fault is."""
 
     code = "not_recorded"
-    retryable = True
+
+    def __init__(self, fault: DeskbookError) -> None:
+        super().__init__(
+            f"The search could not be recorded, so it is not answered: {fault.message}",
+            hint=fault.hint,
+            stored=fault.stored,
+        )
+        self.retryable = fault.retryable

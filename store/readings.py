@@ -294,11 +294,7 @@ class Readings:
                 grace=0.5,
             )
         except StoreError as fault:
-            raise NotRecorded(
-                f"The search could not be recorded, so it is not answered: {fault.message}",
-                hint=fault.hint,
-                stored=fault.stored,
-            ) from fault
+            raise NotRecorded(fault) from fault
 
     def _record_delivery(
         self, caller: Caller, subject_id: str, event: Delivered, before: Delivery | None

@@ -33,6 +33,14 @@ NETWORK: Final = frozenset(
 """File systems without the shared memory and locks that SQLite's write-ahead log needs between processes."""
 
 FLEETING: Final = frozenset({"tmpfs", "ramfs"})
+
+SYNCED: Final = re.compile(
+    r"(Dropbox|OneDrive|Google ?Drive|iCloud ?Drive|Mobile Documents|CloudStorage|Nextcloud|ownCloud|pCloudDrive"
+    r"|MEGA|Box Sync|Syncthing)\b.*",
+    re.IGNORECASE,
+)
+"""Folders whose names say that a program copies them elsewhere, such as `OneDrive - Firm`."""
+
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _GROUP_AND_OTHERS: Final = 0o077
 
@@ -91,6 +99,12 @@ def check_disk(subject: Subject) -> Iterator[Finding]:
             "disk",
             f"{told}: a network or shared file system, which does not lock as SQLite's write-ahead log needs",
             "Put the root on a local disk of this machine ([store] root or --root).",
+        )
+    elif synced := _synced_part(subject.root):
+        yield warn(
+            "disk",
+            f"{told}: {synced} looks like a folder that a sync program copies, which tears a ledger being written",
+            "Put the root outside of it, and let the program copy what `deskbook backup` writes.",
         )
     elif kind in FLEETING:
         yield warn("disk", f"{told}: gone at the next restart", "Put the root on a disk that lasts.")
@@ -176,6 +190,12 @@ def is_folder(root: Path) -> bool:
         return stat.S_ISDIR(_standing_part(root).stat().st_mode)
     except OSError:
         return True
+
+
+def _synced_part(path: Path) -> Path | None:
+    """The outermost folder on the way, links followed, that is named like a sync program's."""
+    way = [*reversed(path.resolve().parents), path.resolve()]
+    return next((place for place in way if SYNCED.fullmatch(place.name)), None)
 
 
 def _standing_part(path: Path) -> Path:

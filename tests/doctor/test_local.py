@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from server.doctor.local import examine
-from server.doctor.storing import file_system
+from server.doctor.storing import check_disk, file_system
 from server.doctor.subject import Subject
 from server.identity import launch_identity
 from server.settings import load_settings
@@ -229,6 +229,31 @@ def test_a_disk_that_a_ledger_should_not_lie_on_is_named(
     mounts = f"/dev/sda / ext4 rw 0 0\nserver:/desk {root} {kind} rw 0 0\n"
     finding = of(list(examine(subject_of(desk, mounts=lambda: mounts))), "disk")
     assert (finding.mark, said in finding.found) == (mark, True)
+
+
+@pytest.mark.parametrize(
+    ("folder", "mark"),
+    [
+        ("Dropbox", "warn"),
+        ("Dropbox (Firm)", "warn"),
+        ("OneDrive - Firm", "warn"),
+        ("Library/Mobile Documents/x", "warn"),
+        ("google drive", "warn"),
+        ("omega", "ok"),
+        ("megaphone", "ok"),
+    ],
+)
+def test_a_root_in_a_folder_that_a_program_syncs_is_named(
+    desk: Path, root: Path, tmp_path: Path, folder: str, mark: str
+) -> None:
+    """P026: by its name or by the folder that a link leads to."""
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / folder)
+    words = desk.read_text(encoding="utf-8")
+    for place in (tmp_path / folder / "desk", tmp_path / "link" / "desk"):
+        desk.write_text(words.replace(str(root), str(place)), encoding="utf-8")
+        finding = of(list(check_disk(subject_of(desk))), "disk")
+        assert (finding.mark, "sync program" in finding.found) == (mark, mark == "warn")
 
 
 def test_the_file_system_is_that_of_the_innermost_and_last_mount() -> None:

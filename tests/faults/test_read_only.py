@@ -82,6 +82,7 @@ def test_a_read_only_store_is_read_and_refuses_what_would_write(
         search = server.call("search_memory", query="before")
         assert_refused(search, "not_recorded")
         assert "read-only" in search.body["message"]
+        assert search.body["retryable"] is False
         assert "writable" in search.body["hint"]
         assert_refused(server.call("remember", text="cannot be"), "store_read_only")
     assert "result" in server.message(server.ask("tools/list"))

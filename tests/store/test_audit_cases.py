@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -135,6 +136,24 @@ def test_what_nobody_touched_verifies_elsewhere_after_a_vacuum_and_after_a_dump(
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute(sql)
     assert rows(path) == before
+    assert in_another_process(tmp_path) == first
+
+
+def test_a_dump_without_the_numbers_in_the_head_is_a_ledger_again_as_the_page_says(
+    odd_ledger: Seat, tmp_path: Path
+) -> None:
+    """P201: the dump of SQLite's own shell leaves them out."""
+    path = odd_ledger.path
+    first = in_another_process(tmp_path)
+    sql = re.sub(r"(?im)^pragma (application_id|user_version)\b.*$", "", dumped(path))
+    path.unlink()
+    page = (REPOSITORY / "docs" / "backups.md").read_text(encoding="utf-8")
+    (pragmas,) = re.findall(r"^sqlite3 memory\.sqlite '(.+)'$", page, re.MULTILINE)
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(sql)
+        (finding,) = verify(path, "default", None).findings
+        assert "another program" in finding.what
+        connection.execute(pragmas)
     assert in_another_process(tmp_path) == first
 
 
