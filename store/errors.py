@@ -213,6 +213,7 @@ class NotRecorded(DeskbookError):
     """The search could not be recorded, so it is not answered; as worth repeating as the store's fault is."""
 
     code = "not_recorded"
+    retryable = True
 
     def __init__(self, fault: DeskbookError) -> None:
         super().__init__(
