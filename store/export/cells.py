@@ -16,15 +16,31 @@ from ..clock import format_instant
 from .schemas import SCHEMAS, Type
 from .tables import Values
 
-STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")
+STARTS: Final = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+    "\u2212",
+    "|",
+    "%",
+)
 """What begins a formula or a command, its full-width forms included."""
 
+_UNSEEN = re.compile(r"^[\s\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def harmless(text: str) -> str:
-    """The text, with an apostrophe before one that a spreadsheet would run, also after blanks."""
-    return f"'{text}" if text.startswith(STARTS) or text.lstrip().startswith(STARTS) else text
+    """The text, with an apostrophe before one that a spreadsheet would run, also after what is not seen."""
+    return f"'{text}" if text.startswith(STARTS) or _UNSEEN.sub("", text).startswith(STARTS) else text
 
 
 def cell(kind: Type, value: Any) -> str:

@@ -6,14 +6,16 @@ against the ledger's own tables, on a connection of its own and in one snapshot.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from itertools import zip_longest
-from pathlib import Path
+from itertools import islice, zip_longest
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import apsw
@@ -44,25 +46,53 @@ class Finding:
 def check_exports(ledger: Path) -> list[Finding]:
     """What is wrong with the exports beside the ledger file, at most 20 findings; none where there are no exports.
 
-    Raises apsw.Error for a ledger that cannot be read.
+    Waits for a server's pass and keeps the next one off meanwhile. Raises apsw.Error for a ledger that cannot be
+    read.
     """
     folder = ledger.parent / "exports"
+    with _without_a_pass(folder):
+        try:
+            manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            tables, head = dict(manifest["tables"]), manifest["head"]
+            sequence, chain = int(head["sequence"]), str(head["chain_sha256"])
+            for table, told in tables.items():
+                _check_places(table, told["files"])
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+            return [Finding(None, None, f"the manifest cannot be read: {fault}")]
+        with closing(connect(ledger, reading_access(ledger))) as connection:
+            connection.execute("BEGIN")
+            return list(islice(_all(connection, folder, tables, sequence, chain), MOST_FINDINGS))
+
+
+def _check_places(table: str, files: list[dict[str, Any]]) -> None:
+    """Raise KeyError, TypeError or ValueError for a file that lacks what is told of one, or lies elsewhere."""
+    for file in files:
+        for name in ("first", "last", "rows", "bytes"):
+            if type(file[name]) is not int:
+                raise ValueError(f"{name} of a file is no number")
+        if type(file["sha256"]) is not str:
+            raise ValueError("sha256 of a file is no text")
+        if PurePosixPath(file["path"]).parts[:-1] != ("segments", table):
+            raise ValueError(f"a file of {table} lies outside of segments/{table}")
+        if PurePosixPath(file["glob"]).parts[:-1] != (table,):
+            raise ValueError(f"a file of {table} lies outside of {table}")
+
+
+@contextmanager
+def _without_a_pass(folder: Path) -> Iterator[None]:
+    """Wait for the pass that a server makes, if any, and keep the next one off: it finds that others are at it."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        tables, head = dict(manifest["tables"]), manifest["head"]
-        sequence, chain = int(head["sequence"]), str(head["chain_sha256"])
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError) as fault:
-        return [Finding(None, None, f"the manifest cannot be read: {fault}")]
-    found: list[Finding] = []
-    with closing(connect(ledger, reading_access(ledger))) as connection:
-        connection.execute("BEGIN")
-        for finding in _all(connection, folder, tables, sequence, chain):
-            found.append(finding)
-            if len(found) >= MOST_FINDINGS:
-                break
-    return found
+        handle = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # nobody made a pass here yet
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _all(

@@ -21,7 +21,17 @@ from ..ledger import genesis_of
 from ..paths import sync_folder
 from ..rows import Head
 from .cells import write_cells
-from .manifest import MANIFEST, Manifest, Origin, Segment, Stand, new_file, read_manifest, write_whole
+from .manifest import (
+    ENTRIES,
+    MANIFEST,
+    Manifest,
+    Origin,
+    Segment,
+    Stand,
+    new_file,
+    read_manifest,
+    write_whole,
+)
 from .schemas import written_schema
 from .segments import TEMPORARY, Hashed, Source, Work, write_segment
 from .selection import Selection
@@ -29,7 +39,7 @@ from .tables import TABLES, Values
 
 Format = Literal["parquet", "jsonl", "csv"]
 Advance = Callable[[int, int], None]
-JSONL_FILE: Final = "entries.jsonl"
+JSONL_FILE: Final = f"{ENTRIES}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +52,39 @@ class Handmade:
 
 
 def check_target(folder: Path, root: Path, *, force: bool) -> None:
-    """Raise ConfigError for a folder that an export may not be written into; nothing is made or taken away."""
-    if folder.resolve().is_relative_to(root.resolve()):
-        raise ConfigError(
-            f"{folder} lies in the store's root.",
-            field="DIR",
-            hint="Name a folder elsewhere; the ledger's own exports lie beside it.",
-        )
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder.", field="DIR", hint="Name a new or empty folder.")
-    if next(folder.iterdir(), None) is not None and not force:
-        raise ConfigError(
-            f"{folder} is not empty.",
-            field="DIR",
-            hint="Name a new folder, or say --force to replace the export that is there.",
-        )
-    old = read_manifest(folder)
-    foreign = _ours(folder) - (old.names() if old else set())
-    if foreign:
-        raise ConfigError(
-            f"{folder} holds {min(foreign)}, which no manifest of an export names.",
-            field="DIR",
-            hint="Move it away, or name a new folder; nothing was touched.",
-        )
+    """Raise ConfigError or StoreError for a folder that no export may be written into; it stays as it is."""
+    with _told(folder):
+        if folder.resolve().is_relative_to(root.resolve()):
+            raise ConfigError(
+                f"{folder} lies in the store's root.",
+                field="DIR",
+                hint="Name a folder elsewhere; the ledger's own exports lie beside it.",
+            )
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise ConfigError(f"{folder} is no folder.", field="DIR", hint="Name a new or empty folder.")
+        for name in TABLES:
+            if (folder / name).is_symlink():
+                raise ConfigError(
+                    f"{folder / name} is a symbolic link.",
+                    field="DIR",
+                    hint="Name a new folder; nothing was touched.",
+                )
+        if next(folder.iterdir(), None) is not None and not force:
+            raise ConfigError(
+                f"{folder} is not empty.",
+                field="DIR",
+                hint="Name a new folder, or say --force to replace the export that is there.",
+            )
+        old = read_manifest(folder)
+        foreign = _ours(folder) - (old.names() if old else set())
+        if foreign:
+            raise ConfigError(
+                f"{folder} holds {min(foreign)}, which no manifest of an export names.",
+                field="DIR",
+                hint="Move it away, or name a new folder; nothing was touched.",
+            )
 
 
 def _ours(folder: Path) -> set[str]:
@@ -153,7 +171,7 @@ class Export:
                     lambda sequence: told(events, sequence),
                 )
 
-            return self._end(cut, {"entries": (self._whole(JSONL_FILE, cut, write),)})
+            return self._end(cut, {ENTRIES: (self._whole(JSONL_FILE, cut, write),)})
 
     def _begin(self) -> int:
         """Make the folder, take away the export that it held, and give the cut."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +25,9 @@ MANIFEST: Final = "manifest.json"
 FAILURE: Final = "failure.json"
 SEGMENTS: Final = "segments"
 LOCK: Final = "lock"
+ENTRIES: Final = "entries"
 _MOST_BYTES: Final = 256 * 2**20
+_FILE: Final = re.compile(r"[0-9]{12,20}(-[0-9a-f]{16})?\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         if told["version"] != VERSION:
             return None
         tables = {
-            name: tuple(Segment(**segment) for segment in table["files"])
+            name: tuple(_segment(name, segment) for segment in table["files"])
             for name, table in told["tables"].items()
         }
         head = told["head"]
@@ -132,6 +135,27 @@ def read_manifest(folder: Path) -> Manifest | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, DeskbookError):
         return None
+
+
+def _segment(table: str, told: Mapping[str, Any]) -> Segment:
+    """A file as a manifest tells of it; raises ValueError for a place that no export of that table has."""
+    segment = Segment(**told)
+    counts = (segment.first, segment.last, segment.rows, segment.bytes)
+    if not all(type(count) is int and count >= 0 for count in counts) or type(segment.sha256) is not str:
+        raise ValueError("a number or hash of a file is none")
+    if not all(type(name) is str and _is_place(table, name) for name in (segment.path, segment.glob)):
+        raise ValueError("a file lies outside of its table's folders")
+    return segment
+
+
+def _is_place(table: str, name: str) -> bool:
+    """Whether a file of the table can lie there; what a manifest names is renamed over."""
+    if table not in SCHEMAS:
+        return (table, name) == (ENTRIES, f"{ENTRIES}.jsonl")
+    if name in {f"{table}.parquet", f"{table}.csv"}:
+        return True
+    folder, _, file = name.rpartition("/")
+    return folder in {table, f"{SEGMENTS}/{table}"} and _FILE.fullmatch(file) is not None
 
 
 def _bounded(path: Path) -> str:

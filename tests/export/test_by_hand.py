@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 from server.cli import app
 from store.clock import format_instant
 from store.commands import Remember
-from store.errors import ConfigError, DeskbookError
+from store.errors import ConfigError, DeskbookError, StoreError
 from store.export.arrow import arrow_schema
 from store.export.cells import harmless
 from store.export.handmade import Export
@@ -108,7 +109,25 @@ def test_csv_keeps_line_ends_and_numbers_and_runs_nothing(
 
 @pytest.mark.parametrize(
     "text",
-    ["=1+1", "+1", "-1+2", "@SUM(A1)", "\tx", "\rx", "\nx", "＝1", "＋1", "－1", "＠x", "  =1", "|x", "%x"],
+    [
+        "=1+1",
+        "+1",
+        "-1+2",
+        "@SUM(A1)",
+        "\tx",
+        "\rx",
+        "\nx",
+        "＝1",
+        "＋1",
+        "－1",
+        "＠x",
+        "  =1",
+        "|x",
+        "%x",
+        "\u200b=1",
+        "\ufeff=1",
+        "−1+2",
+    ],
 )
 def test_what_a_spreadsheet_would_run_is_only_shown(text: str) -> None:
     assert harmless(text) == f"'{text}"
@@ -201,10 +220,27 @@ def test_places_that_will_not_do(desk: Seat, target: Path, export: Run, tmp_path
         export(target, "--force")
     with pytest.raises(ConfigError, match="--single-file"):
         export(tmp_path / "x", "--format", "csv", "--single-file")
+    with pytest.raises(StoreError, match="too long"):
+        export(tmp_path / ("x" * 300))
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "root")
     with pytest.raises(ConfigError, match="root"):
         export(link / "mine")
+
+
+def test_a_link_in_the_place_of_a_table_is_not_followed(
+    desk: Seat, target: Path, export: Run, tmp_path: Path
+) -> None:
+    desk.do(Remember(text="one"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "000000000001.parquet").write_text("mine")
+    export(target)
+    shutil.rmtree(target / "orders")
+    (target / "orders").symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        export(target, "--force")
+    assert (elsewhere / "000000000001.parquet").read_text() == "mine"
 
 
 def test_memory_stays_flat(desk: Seat, tmp_path: Path) -> None:

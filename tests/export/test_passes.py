@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from store.audit import verify
 from store.commands import OpenThesis, Remember, UpdateThesis
 from store.errors import StoreError
-from store.export import exporter
+from store.export import checking, exporter
 from store.export.checking import check_exports
 from store.export.schemas import SCHEMAS
 from store.export.segments import Abandoned
@@ -142,6 +143,70 @@ def test_exports_of_another_version_or_ledger_are_made_anew(
     assert done.changed
     assert done.work.rows_written >= 60
     assert check_exports(seat.path) == []
+
+
+@pytest.mark.parametrize("field", ["path", "glob"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../memory.sqlite",
+        "manifest.json",
+        "/memory.sqlite",
+        "positions/../../memory.sqlite",
+        "segments/positions/../../../memory.sqlite",
+        "memory_events/000000000001.parquet",
+        7,
+        None,
+    ],
+)
+def test_a_manifest_that_leads_elsewhere_is_not_followed(
+    exports: Any, seat: Seat, field: str, place: object
+) -> None:
+    """A pass renames over the names of the manifest; the ledger lies beside them."""
+    exports.bring()
+    manifest = exports.manifest
+    manifest["tables"]["positions"]["files"][0][field] = place
+    (exports.folder / "manifest.json").write_text(json.dumps(manifest))
+    assert any("the manifest cannot be read" in finding.what for finding in check_exports(seat.path))
+    note(seat, 5)
+    head = seat.book.head().sequence
+    assert exports.bring().changed
+    assert check_exports(seat.path) == []
+    assert verify(seat.path, "default", None).entries == head
+    assert verify(seat.path, "default", None).sound
+
+
+@pytest.mark.parametrize("field", ["sha256", "bytes", "rows", "first", "last", "path", "glob"])
+def test_a_manifest_that_lacks_something_is_told_and_written_anew(
+    exports: Any, seat: Seat, field: str
+) -> None:
+    exports.bring()
+    manifest = exports.manifest
+    del manifest["tables"]["positions"]["files"][0][field]
+    (exports.folder / "manifest.json").write_text(json.dumps(manifest))
+    (finding,) = check_exports(seat.path)
+    assert "the manifest cannot be read" in finding.what
+    assert exports.bring().changed
+    assert check_exports(seat.path) == []
+
+
+def test_no_pass_is_made_while_the_exports_are_checked(
+    exports: Any, seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass in between renames what the manifest that was read still names."""
+    exports.bring()
+    note(seat, 5)
+    passes = []
+    hashed_wrong = checking._hashed_wrong
+
+    def meanwhile(*told: Any) -> str | None:
+        passes.append(exports.bring())
+        return hashed_wrong(*told)
+
+    monkeypatch.setattr(checking, "_hashed_wrong", meanwhile)
+    assert check_exports(seat.path) == []
+    assert {done.busy for done in passes} == {True}
+    assert exports.bring().changed
 
 
 def test_a_pass_that_is_told_to_stop_leaves_the_exports_as_they_were(exports: Any, seat: Seat) -> None:
