@@ -57,8 +57,8 @@ def _repaired(subject: Subject, name: str, path: Path, strategy: str, run: str |
 
 def _caches(name: str, path: Path) -> Iterator[Finding]:
     cache, copies = path.with_name(TREE_CACHE), path.parent / "exports"
-    if cache.exists():
-        cache.unlink()
+    if cache.is_symlink() or cache.exists():
+        shutil.rmtree(cache) if cache.is_dir() and not cache.is_symlink() else cache.unlink()
         yield ok(name, "removed the tree's cache; the next checkpoint makes it anew")
     if copies.is_dir() and not copies.is_symlink() and (wrong := check_exports(path)):
         shutil.rmtree(copies)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from conftest import Seat
 
 REASON = "Dated evidence, sizing, risks and what would prove it wrong, all of it in some detail here. " * 3
+OPEN = "Which thesis was open at the time?"
+SEEN = "Did it see the thesis before it changed a held position?"
 Answers = dict[str, tuple[list[str], list[tuple[Any, ...]]]]
 
 
@@ -82,24 +84,73 @@ class Story:
         return str(name)
 
 
+class Turns:
+    """A desk that holds AAPL, MSFT and NVDA, moves a thesis from AAPL to MSFT, and looks before every order."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        held = [{"symbol": symbol, "quantity": "10"} for symbol in ("AAPL", "MSFT", "NVDA")]
+        seat.do(ReportPositions(positions=held))
+        self.moved = seat.do(OpenThesis(text="Long AAPL.", symbol="AAPL")).id
+        self.before = self.looked("m-1", "AAPL")
+        seat.do(UpdateThesis(thesis_id=self.moved, text="Really MSFT.", symbol="MSFT"))
+        self.old_symbol = self.looked("m-2", "AAPL")
+        self.new_symbol = self.looked("m-3", "MSFT")
+        self.spread = self.looked("m-4", "MSFT", "AAPL", "SPY")
+        self.unseen_spread = self.order("m-5", "AAPL", "MSFT")
+        seat.do(CloseThesis(thesis_id=self.moved, result="win"))
+        self.old_closed = self.looked("m-6", "AAPL")
+        self.new_closed = self.looked("m-7", "MSFT")
+        closed = seat.do(OpenThesis(text="Long NVDA.", symbol="NVDA")).id
+        seat.do(CloseThesis(thesis_id=closed, result="loss"))
+        self.shown_closed = self.looked("n-1", "NVDA", thesis=closed)
+        self.anew = seat.do(OpenThesis(text="NVDA anew.", symbol="NVDA")).id
+        self.shown_old = self.looked("n-2", "NVDA", thesis=closed)
+        self.shown_new = self.looked("n-3", "NVDA", thesis=self.anew)
+
+    def looked(self, call: str, *symbols: str, thesis: str | None = None) -> str:
+        self.seat.get(thesis or self.moved, self.seat.caller(call=call))
+        return self.order(call, *symbols)
+
+    def order(self, call: str, *symbols: str) -> str:
+        legs = [{"symbol": symbol, "side": "sell", "quantity": "1"} for symbol in symbols]
+        terms: dict[str, Any] = legs[0] if len(legs) == 1 else {"legs": legs}
+        intent = IntendOrder(operation="submit", reason=REASON, evidence={"spread": "0.01"}, **terms)
+        return str(self.seat.do(intent, call=call).id)
+
+
 @pytest.fixture
 def story(seat: Seat, tmp_path: Path) -> Story:
     story = Story(seat)
-    bring_up_to_date(tmp_path, seat.path, seat.book.snapshot)
-    trace = "model_call_id,model,cost_usd\nc-1,large,0.12\nc-2,small,0.01\n"
-    (seat.path.parent / "trace.csv").write_text(trace, encoding="utf-8")
+    _export(seat, tmp_path)
     return story
 
 
 @pytest.fixture
+def turns(seat: Seat, tmp_path: Path) -> Turns:
+    turns = Turns(seat)
+    _export(seat, tmp_path)
+    return turns
+
+
+def _export(seat: Seat, root: Path) -> None:
+    bring_up_to_date(root, seat.path, seat.book.snapshot)
+    trace = "model_call_id,model,cost_usd\nc-1,large,0.12\nc-2,small,0.01\n"
+    (seat.path.parent / "trace.csv").write_text(trace, encoding="utf-8")
+
+
+@pytest.fixture
 def answers(story: Story, documents: dict[str, Any]) -> Answers:
+    return _ask(documents["docs/queries.md"].text, story.seat.path.parent)
+
+
+def _ask(page: str, folder: Path) -> Answers:
     """Columns and rows that each block gives, by its heading, and by it again for a second block."""
-    page = documents["docs/queries.md"]
     found: Answers = {}
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        for heading, block in _blocks(page.text):
-            placed = re.sub(r"'(exports/|trace)", f"'{story.seat.path.parent}/\\1", block)
+        for heading, block in _blocks(page):
+            placed = re.sub(r"'(exports/|trace)", f"'{folder}/\\1", block)
             relation = connection.execute(placed)
             name = heading if heading not in found else f"{heading} (2)"
             found[name] = [column[0] for column in relation.description], relation.fetchall()
@@ -149,10 +200,10 @@ def test_the_answers_are_right(answers: Answers, story: Story) -> None:
     )  # fmt: skip
     assert [row[3] for row in evidence[1:]] == [None] * 3
 
-    assert rows("Which thesis was open at the time?") == [
-        (bought, story.thesis, "Long AAPL."),
-        (added, story.thesis, "Longer AAPL."),
-        (trimmed, story.thesis, "Longer AAPL."),
+    assert rows(OPEN) == [
+        (bought, "AAPL", story.thesis, "Long AAPL."),
+        (added, "AAPL", story.thesis, "Longer AAPL."),
+        (trimmed, "AAPL", story.thesis, "Longer AAPL."),
     ]
     lessons = rows("Which lesson came after the outcome?")
     assert [(row[0], row[2], row[4]) for row in lessons] == [
@@ -165,7 +216,7 @@ def test_the_answers_are_right(answers: Answers, story: Story) -> None:
         (trimmed, "AAPL", None, None, False),
         (after, "AAPL", None, None, False),
     ]
-    assert rows("Did it see the thesis before it changed a held position?") == [
+    assert rows(SEEN) == [
         (added, "AAPL", Decimal(10), False),
         (trimmed, "AAPL", Decimal(10), True),
         (after, "AAPL", Decimal(10), False),
@@ -178,3 +229,39 @@ def test_the_answers_are_right(answers: Answers, story: Story) -> None:
     assert searched[0] == story.retrieval
     assert story.thesis in searched[5]
     assert rows("One moment for all tables") == [(story.seat.book.head().sequence, 4)]
+
+
+def test_a_thesis_is_what_its_last_entry_before_the_order_made_it(
+    turns: Turns, documents: dict[str, Any]
+) -> None:
+    columns, rows = _ask(documents["docs/queries.md"].text, turns.seat.path.parent)[OPEN]
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert [(row["action_id"], row["thesis_id"], row["worded"]) for row in found] == [
+        (turns.before, turns.moved, "Long AAPL."),
+        (turns.new_symbol, turns.moved, "Really MSFT."),
+        (turns.spread, turns.moved, "Really MSFT."),
+        (turns.unseen_spread, turns.moved, "Really MSFT."),
+        (turns.shown_old, turns.anew, "NVDA anew."),
+        (turns.shown_new, turns.anew, "NVDA anew."),
+    ]
+    assert [row["symbol"] for row in found] == ["AAPL", "MSFT", "MSFT", "MSFT", "NVDA", "NVDA"]
+
+
+def test_only_a_thesis_open_on_the_instrument_at_the_time_counts_as_seen(
+    turns: Turns, documents: dict[str, Any]
+) -> None:
+    _, rows = _ask(documents["docs/queries.md"].text, turns.seat.path.parent)[SEEN]
+    assert rows == [
+        (turns.before, "AAPL", Decimal(10), True),
+        (turns.old_symbol, "AAPL", Decimal(10), False),
+        (turns.new_symbol, "MSFT", Decimal(10), True),
+        (turns.spread, "AAPL", Decimal(10), False),
+        (turns.spread, "MSFT", Decimal(10), True),
+        (turns.unseen_spread, "AAPL", Decimal(10), False),
+        (turns.unseen_spread, "MSFT", Decimal(10), False),
+        (turns.old_closed, "AAPL", Decimal(10), False),
+        (turns.new_closed, "MSFT", Decimal(10), False),
+        (turns.shown_closed, "NVDA", Decimal(10), False),
+        (turns.shown_old, "NVDA", Decimal(10), False),
+        (turns.shown_new, "NVDA", Decimal(10), True),
+    ]

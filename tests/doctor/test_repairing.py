@@ -83,9 +83,10 @@ def test_a_ledger_that_is_not_sound_is_left_as_it_is(path: Path, tmp_path: Path)
     assert path.read_bytes() == before
 
 
-def test_caches_and_copies_go_and_only_wrong_copies(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", [False, True])
+def test_caches_and_copies_go_and_only_wrong_copies(path: Path, tmp_path: Path, folder: bool) -> None:
     cache, copies = path.with_name(TREE_CACHE), path.parent / "exports"
-    cache.write_bytes(b"whatever")
+    cache.mkdir() if folder else cache.write_bytes(b"whatever")
     copies.mkdir()
     (copies / "manifest.json").write_text("{")
     said = " ".join(found.found for found in repaired(tmp_path))
