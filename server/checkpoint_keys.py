@@ -64,16 +64,24 @@ def make_key(path: Path, name: str | None) -> Verifier:
         raise ConfigError(
             "A private key's file cannot end in .pub.", field="--key", hint="Name it desk.key, say."
         )
+    public = path.with_suffix(_PUBLIC)
+    for place in (path, public):
+        if os.path.lexists(place):
+            raise _standing_key(place)
     try:
         write_whole(path, signer.secret().encode() + b"\n", PRIVATE, replace=False)
-        write_whole(path.with_suffix(_PUBLIC), f"{signer.verifier}\n".encode(), replace=False)
+        write_whole(public, f"{signer.verifier}\n".encode(), replace=False)
     except FileExistsError:
-        raise ConfigError(
-            f"A key lies at {path} already; it is never overwritten.",
-            field="--new-key",
-            hint="Give the new key another --name, or name another file with --key.",
-        ) from None
+        raise _standing_key(path) from None
     return signer.verifier
+
+
+def _standing_key(path: Path) -> ConfigError:
+    return ConfigError(
+        f"A key lies at {path} already; it is never overwritten.",
+        field="--new-key",
+        hint="Give the new key another --name, or name another file with --key.",
+    )
 
 
 def key_ring(

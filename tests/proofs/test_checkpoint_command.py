@@ -53,6 +53,14 @@ def test_a_new_key_is_private_and_its_public_half_is_shown(run: Run, keys: Path)
     assert line.rpartition("+")[2] not in done.out
 
 
+def test_two_keys_never_share_a_public_file(run: Run, tmp_path: Path) -> None:
+    assert run("checkpoint", "--new-key", "--key", tmp_path / "desk.one").code == 0
+    done = run("checkpoint", "--new-key", "--key", tmp_path / "desk.other")
+    assert (done.code, done.out) == (2, "")
+    assert "desk.pub" in done.err
+    assert not (tmp_path / "desk.other").exists()
+
+
 def test_a_key_is_never_overwritten(run: Run, keys: Path) -> None:
     run("checkpoint", "--new-key")
     before = (keys / "deskbook.key").read_bytes()
