@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from store.backup.keeping import back_up, manifest_path
+from store.backup.keeping import back_up
 from store.backup.keeping import restore as put_back
+from store.backup.manifest import manifest_path
 from store.clock import WallClock
 
 from .. import __version__

@@ -7,13 +7,12 @@ moved aside, never deleted.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -21,41 +20,16 @@ from ..audit import verify
 from ..clock import format_instant
 from ..engines.sqlite.copying import copy_whole
 from ..engines.sqlite.faults import translate_opening
-from ..engines.sqlite.lock import FairLock
 from ..engines.sqlite.preparation import recognise
 from ..errors import ConfigError, ForeignFile, NotFound, StoreDamaged
 from ..paths import absent, ledger_path, make_folders, refuse_link, refuse_links, sync_folder
-from .portrait import Portrait, Search, portray
+from .manifest import Manifest, manifest_path, read_manifest
+from .placing import LOGS, put_in_place, refuse_standing
+from .portrait import Portrait, portray
 
 Progress = Callable[[int, int], None]
 
-FORMAT = "deskbook-backup"
-VERSION = 1
-LOCK_SECONDS = 10.0
 _CHUNK = 2**20
-_BESIDE = ("", "-wal", "-shm")
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a backup must be: its file's size in bytes and SHA-256, and the portrait of the ledger in it.
-
-    `made_at` is an ISO time in UTC.
-    """
-
-    file: str
-    size_bytes: int
-    sha256: str
-    made_at: str
-    product: str
-    portrait: Portrait
-
-    def to_json(self) -> str:
-        """The manifest as it is written."""
-        return (
-            json.dumps({"format": FORMAT, "version": VERSION} | asdict(self), ensure_ascii=False, indent=1)
-            + "\n"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +39,6 @@ class Restored:
     path: Path
     portrait: Portrait
     moved: tuple[Path, ...]
-
-
-def manifest_path(backup: Path) -> Path:
-    """Where a backup's manifest lies."""
-    return backup.with_name(backup.name + ".json")
 
 
 def back_up(
@@ -114,7 +83,7 @@ def restore(
     without backup or manifest, ForeignFile for another strategy's or run's, StoreDamaged for one that is not what
     it was; then nothing was changed.
     """
-    manifest = _read_manifest(backup)
+    manifest = read_manifest(backup)
     if (manifest.portrait.strategy, manifest.portrait.run) != (strategy, run):
         raise ForeignFile(
             "The backup is of another strategy or run.",
@@ -127,25 +96,16 @@ def restore(
         )
     path = ledger_path(root, strategy, run)
     refuse_links(root, path)
-    if not absent(path) and not force:
-        raise ConfigError(
-            f"A ledger stands at {path}.",
-            field="--force",
-            hint="Stop its servers; with --force it is moved aside, not deleted, and the backup takes its place.",
-        )
+    if not force:
+        refuse_standing(path)
     make_folders(root, path)
-    partial = path.with_name(path.name + ".restoring")
     try:
-        partial.unlink(missing_ok=True)
-        _copy_file(backup, partial, manifest.size_bytes, progress)
-        _prove(partial, manifest, strategy, run, progress)
-        _sync(partial)
-        moved = _put_in_place(path, partial)
+        with _copied_beside(path, backup, manifest.size_bytes, progress) as partial:
+            _prove(partial, manifest, strategy, run, progress)
+            _sync(partial)
+            moved = put_in_place(path, partial, force=force)
     except (apsw.Error, OSError) as fault:
         raise translate_opening(fault) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
     return Restored(path, manifest.portrait, moved)
 
 
@@ -163,32 +123,6 @@ def _check_target(path: Path, target: Path, force: bool) -> None:
     for file in (target, manifest_path(target)):
         if file.exists() and not force:
             raise ConfigError(f"{file} exists.", field="TARGET", hint="Name another file, or add --force.")
-
-
-def _read_manifest(backup: Path) -> Manifest:
-    place = manifest_path(backup)
-    for file in (backup, place):
-        if not file.is_file():
-            raise NotFound(
-                f"There is no file {file}.", hint="A backup is a file with its manifest, .json, beside it."
-            )
-    try:
-        return _manifest_of(json.loads(place.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise StoreDamaged(
-            "The backup's manifest cannot be read.", hint="Use another backup.", where=place
-        ) from None
-
-
-def _manifest_of(told: dict[str, Any]) -> Manifest:
-    """The manifest in its JSON; raises ValueError, KeyError or TypeError for any other."""
-    if (told.pop("format"), told.pop("version")) != (FORMAT, VERSION):
-        raise ValueError("another format or version")
-    seen = told.pop("portrait")
-    searches = tuple(
-        Search(each["query"], each["total"], tuple(each["found"])) for each in seen.pop("searches")
-    )
-    return Manifest(**told, portrait=Portrait(**seen, searches=searches))
 
 
 def _prove(file: Path, manifest: Manifest, strategy: str, run: str | None, progress: Progress) -> None:
@@ -212,47 +146,26 @@ def _not_the_same(what: str) -> StoreDamaged:
     )
 
 
-def _put_in_place(path: Path, fresh: Path) -> tuple[Path, ...]:
-    """Move what stands there aside and the fresh file in its place, while no writer is at work."""
-    lock = FairLock(str(path))
-    try:
-        with lock.hold_within(LOCK_SECONDS):
-            moved = _move_aside(path)
-            fresh.replace(path)
-            sync_folder(path.parent)
-    finally:
-        lock.close()
-    return moved
-
-
-def _move_aside(path: Path) -> tuple[Path, ...]:
-    standing = [path.with_name(path.name + suffix) for suffix in _BESIDE]
-    if not any(file.exists() for file in standing):
-        return ()
-    number = 1
-    while any(path.with_name(f"{path.name}.replaced-{number}{suffix}").exists() for suffix in _BESIDE):
-        number += 1
-    moved = []
-    for file, suffix in zip(standing, _BESIDE, strict=True):
-        if file.exists():
-            aside = path.with_name(f"{path.name}.replaced-{number}{suffix}")
-            file.rename(aside)
-            moved.append(aside)
-    return tuple(moved)
-
-
 def _digest(file: Path) -> tuple[int, str]:
     with file.open("rb") as source:
         digest = hashlib.file_digest(source, "sha256").hexdigest()
     return file.stat().st_size, digest
 
 
-def _copy_file(source: Path, target: Path, size: int, progress: Progress) -> None:
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "wb") as out, source.open("rb") as read:
-        while chunk := read.read(_CHUNK):
-            out.write(chunk)
-            progress(out.tell(), max(size, out.tell()))
+@contextmanager
+def _copied_beside(path: Path, source: Path, size: int, progress: Progress) -> Iterator[Path]:
+    """A copy of the file in the folder of `path`, under a name of its own; gone in the end unless it was moved."""
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".restoring", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as out, source.open("rb") as read:
+            while chunk := read.read(_CHUNK):
+                out.write(chunk)
+                progress(out.tell(), max(size, out.tell()))
+        yield Path(name)
+    finally:
+        for suffix in ("", *LOGS):
+            with suppress(OSError):
+                Path(name + suffix).unlink(missing_ok=True)
 
 
 def _write(file: Path, text: str) -> None:

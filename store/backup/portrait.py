@@ -8,9 +8,11 @@ from pathlib import Path
 
 import apsw
 
+from ..engines.sqlite import schema
 from ..engines.sqlite.connection import connect, reading_access
+from ..engines.sqlite.preparation import schema_of
 from ..engines.sqlite.snapshot import SqliteSnapshot
-from ..errors import NotFound
+from ..errors import NotFound, StoreError
 from ..ledger import genesis_of
 from ..rows import Filter
 from ..search.recall import Question, recall
@@ -73,14 +75,16 @@ class Portrait:
 def portray(path: Path, searches: tuple[str, ...] | None = None) -> Portrait:
     """The portrait of the ledger file at `path`, with these searches or some that its own content suggests.
 
-    Raises NotFound for a file without a genesis entry, apsw.Error or StoreError for one that cannot be read.
+    Raises NotFound for a file without a genesis entry, StoreError for one of an older schema, apsw.Error or
+    StoreError for one that cannot be read.
     """
     with closing(connect(path, reading_access(path))) as connection:
         connection.execute("BEGIN")
+        _check_schema(connection, path)
         snapshot = SqliteSnapshot(connection)
         genesis, head = genesis_of(snapshot), snapshot.head()
         if genesis is None or head is None:
-            raise NotFound("The file holds no ledger that was begun.", hint="Name a ledger's backup.")
+            raise _not_begun()
         view = View((Layer(snapshot, head.sequence),), head.latest_effective_at)
         counts = {table: _number(connection, f"SELECT count(*) FROM {table}") for table in _TABLES}
         asked = _suggested(connection) if searches is None else searches
@@ -93,6 +97,21 @@ def portray(path: Path, searches: tuple[str, ...] | None = None) -> Portrait:
             counts=counts,
             searches=tuple(_searched(view, query) for query in asked),
         )
+
+
+def _check_schema(connection: apsw.Connection, path: Path) -> None:
+    version = schema_of(connection, path)
+    if version == 0:
+        raise _not_begun()
+    if version < schema.CURRENT:
+        raise StoreError(
+            f"The ledger has schema {version}, and only one of schema {schema.CURRENT} can be backed up.",
+            hint="Run `deskbook status` on it once, which brings it up to date, and back it up again.",
+        )
+
+
+def _not_begun() -> NotFound:
+    return NotFound("The file holds no ledger that was begun.", hint="Name a ledger, or a ledger's backup.")
 
 
 def _searched(view: View, query: str) -> Search:

@@ -16,7 +16,8 @@ import pytest
 from server import cli
 from store import Book, Caller
 from store.audit import verify
-from store.backup.keeping import back_up, manifest_path, restore
+from store.backup.keeping import back_up, restore
+from store.backup.manifest import manifest_path
 from store.backup.portrait import portray
 from store.commands import OpenThesis, Remember
 from store.errors import ConfigError, ForeignFile, NotFound, StoreDamaged, StoreError
