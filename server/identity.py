@@ -13,11 +13,12 @@ from typing import Final, Literal
 
 from store.clock import parse_instant
 from store.errors import ClockError, ConfigError, InvalidInput
+from store.names import name_fault
 
 from .config_faults import dotted, shown
 from .near_miss import did_you_mean
 from .permissions import Profile, resolve_profile
-from .sections import NAME, AgentSettings, Inherit, Mode, name_fault
+from .sections import NAME, AgentSettings, Inherit, Mode
 from .settings import Settings
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

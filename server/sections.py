@@ -10,7 +10,6 @@ microseconds once read. No field takes a secret: keys that end in `_env` name an
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from store.errors import ConfigError
 from store.limits import IDENTIFIER_CHARS, TEXT_CHARS
+from store.names import name_fault
 from store.symbols import Symbols
 
 from .aliases import Meaning, read_meaning, symbols_of, written
@@ -40,24 +40,12 @@ ORIGINS: Final = 'a list of origins such as "https://desk.example"'
 HOUR_US: Final = 3_600_000_000
 _AGE_UNITS = {"h": HOUR_US, "d": 24 * HOUR_US, "w": 7 * 24 * HOUR_US}
 _LONGEST_AGE_US = 36_525 * 24 * HOUR_US
-_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 Mode = Literal["live", "simulated"]
 Inherit = Literal["none", "live"]
 Gate = Literal["auto", "review", "ask"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 LOG_LEVELS: Final[tuple[LogLevel, ...]] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def name_fault(text: str) -> str | None:
-    """Say what keeps `text` from being a name or identifier, or None when nothing does."""
-    if not text:
-        return "is empty"
-    if len(text) > IDENTIFIER_CHARS:
-        return f"has {len(text)} characters, more than {IDENTIFIER_CHARS}"
-    if any(unicodedata.category(character) in _UNPRINTABLE for character in text):
-        return "holds a control character"
-    return None
 
 
 def _fault(message: str) -> PydanticCustomError:

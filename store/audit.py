@@ -17,7 +17,9 @@ from typing import Any
 
 import apsw
 
-from .audit_columns import COLUMNS, fits, guards_of, leaf_of, scratch
+from .audit_columns import COLUMNS, fits, leaf_of
+from .audit_mark import TABLES, Mark
+from .audit_schema import schema_faults
 from .audit_text import text_fault
 from .audit_tree import Checked, Claim, Roots, checked
 from .engines.sqlite import schema
@@ -36,16 +38,6 @@ MARK_EVERY = 10_000
 MENDED = "`deskbook rebuild` mends it"
 
 Unversioned = Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
-
-_TABLES: dict[type, str] = {
-    Retrieval: "memory_retrievals",
-    Delivery: "memory_deliveries",
-    Session: "memory_sessions",
-    Flag: "memory_flags",
-    Intent: "memory_intents",
-    Holdings: "memory_holdings",
-    Caution: "memory_warnings",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +103,6 @@ def verify(
             return _Verification(connection, path, strategy, run, progress, claims, since, keep).report()
     except (apsw.Error, StoreError) as fault:
         return Report(str(path), 0, None, (Finding(None, f"the file cannot be read: {fault}"),))
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a verification came: everything up to `sequence` was found sound, and its chain hash is `chain` (hex).
-
-    `expected` counts the rows that the entries up to there account for; the rest is what the next entry needs to
-    know of those before it.
-    """
-
-    store_id: str
-    sequence: int
-    chain: str
-    expected: dict[str, int]
-    memories: int
-    terms: int
-    clock_rows: int
-    latest: int | None
 
 
 class _Verification:
@@ -204,11 +178,7 @@ class _Verification:
         if row != (bytes.fromhex(mark.chain), mark.store_id, mark.sequence):
             return 0, bytes(32)
         self._store_id = mark.store_id
-        kinds: dict[str, type[Row]] = {
-            "memory_versions": Version,
-            **{name: kind for kind, name in _TABLES.items()},
-        }
-        self._expected = {kinds[table]: count for table, count in mark.expected.items()}
+        self._expected = {kind: mark.expected[name] for kind, name in TABLES.items() if name in mark.expected}
         self._memories, self._terms = mark.memories, mark.terms
         self._clock_rows, self._latest = mark.clock_rows, mark.latest
         return mark.sequence, bytes.fromhex(mark.chain)
@@ -216,10 +186,7 @@ class _Verification:
     def _leave_mark(self, sequence: int, chain: bytes) -> None:
         if self._keep is None or self._store_id is None or not self._current:
             return
-        expected = {
-            "memory_versions" if kind is Version else _TABLES[kind]: count
-            for kind, count in self._expected.items()
-        }
+        expected = {TABLES[kind]: count for kind, count in self._expected.items()}
         came = (self._memories, self._terms, self._clock_rows, self._latest)
         self._keep(Mark(self._store_id, sequence, chain.hex(), expected, *came))
 
@@ -232,23 +199,16 @@ class _Verification:
         return int(row[0]) if row else 0
 
     def _check_tables(self) -> bool:
-        """Check columns and guards of the ledger table; false when its entries cannot be read."""
-        columns = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
-        if columns != COLUMNS:
-            self._find(None, "the ledger table does not have the columns of a Deskbook ledger")
-        expected, present = guards_of(scratch()), guards_of(self._connection)
-        if not self._current:
-            expected, present = (
-                {name: guard for name, guard in guards.items() if guard[0] != "index"}
-                for guards in (expected, present)
-            )
-        for name, (kind, sql) in sorted(expected.items()):
-            if name not in present:
-                self._find(None, f"the {kind} {name} that keeps the ledger append-only is missing")
-            elif present[name] != (kind, sql):
-                self._find(None, f"the {kind} {name} that keeps the ledger append-only was changed")
-        for name in sorted(present.keys() - expected.keys()):
-            self._find(None, f"the {present[name][0]} {name} on the ledger is none of Deskbook's")
+        """Check columns, guards and the tables made from entries; false when the entries cannot be read."""
+        try:
+            columns = [row[1] for row in self._connection.execute("PRAGMA table_info (memory_events)")]
+            if columns != COLUMNS:
+                self._find(None, "the ledger table does not have the columns of a Deskbook ledger")
+            for what, derived in schema_faults(self._connection):
+                self._find(None, f"{what}; {MENDED}" if derived else what, derived=derived)
+        except (ValueError, TypeError, AttributeError):
+            self._find(None, "the file's list of tables cannot be read: the page was damaged")
+            return False
         return columns == COLUMNS
 
     def _rows(self, after: int) -> Iterator[dict[str, Any]]:
@@ -303,15 +263,14 @@ class _Verification:
 
     def _check_projection(self, entry: Entry) -> None:
         """Compare the rows that the entry must have left with the rows that are there."""
-        if self._latest is None or entry.effective_at > self._latest:
-            self._latest = entry.effective_at
-            self._clock_rows += 1
-            before, until = (self._snapshot.cut_at(entry.effective_at - early) for early in (1, 0))
-            if before != entry.sequence - 1 or until < entry.sequence:
-                self._find(entry.sequence, "memory_clock does not place the entry in time", derived=True)
+        self._check_clock(entry)
+        try:
+            standing = self._snapshot.version(entry.subject_id, entry.sequence - 1)
+        except (ValueError, TypeError):
+            self._find(entry.sequence, "memory_versions cannot be read as of the entry", derived=True)
+            return
         try:
             event = read_event(entry.event_type, json.loads(entry.content))
-            standing = self._snapshot.version(entry.subject_id, entry.sequence - 1)
             rows = project(entry, event, Before(standing, self._memories, self._terms))
         except ValueError as fault:
             self._find(
@@ -323,32 +282,56 @@ class _Verification:
             if isinstance(row, Version):
                 if row.version == 1:
                     self._memories, self._terms = row.ordinal, row.terms_total
-                if self._shown(entry.sequence) != row:
+                if not self._shows(row):
                     self._find(
                         entry.sequence,
                         f"memory_versions does not show {row.memory_id} as the entry left it",
                         derived=True,
                     )
             elif not self._stored(row):
-                self._find(entry.sequence, f"{_TABLES[type(row)]} does not show the entry", derived=True)
+                self._find(entry.sequence, f"{TABLES[type(row)]} does not show the entry", derived=True)
 
-    def _shown(self, sequence: int) -> Version | None:
+    def _check_clock(self, entry: Entry) -> None:
+        if self._latest is not None and entry.effective_at <= self._latest:
+            return
+        self._latest = entry.effective_at
+        self._clock_rows += 1
         try:
-            return self._snapshot.version_at(sequence)
-        except ValueError:  # its JSON columns were changed
-            return None
+            before, until = (self._snapshot.cut_at(entry.effective_at - early) for early in (1, 0))
+            placed = before == entry.sequence - 1 and until >= entry.sequence
+        except (ValueError, TypeError):  # a page was damaged, so that a number is none
+            placed = False
+        if not placed:
+            self._find(entry.sequence, "memory_clock does not place the entry in time", derived=True)
+
+    def _shows(self, row: Version) -> bool:
+        """Whether the version is there as it must be, its JSON as it is written and not only what it says."""
+        written = [json.dumps(part, ensure_ascii=False, sort_keys=True) for part in (row.tags, row.details)]
+        try:
+            texts = self._connection.execute(
+                "SELECT tags, details FROM memory_versions WHERE sequence_from = ?", (row.sequence_from,)
+            ).fetchone()
+            return texts == tuple(written) and self._snapshot.version_at(row.sequence_from) == row
+        except (ValueError, TypeError):  # its columns were changed
+            return False
 
     def _stored(self, row: Unversioned) -> bool:
         named = {field.name: getattr(row, field.name) for field in fields(row)}
         same = " AND ".join(f"{name} IS ?" for name in named)
         found = self._connection.execute(
-            f"SELECT 1 FROM {_TABLES[type(row)]} WHERE {same}", tuple(named.values())
+            f"SELECT 1 FROM {TABLES[type(row)]} WHERE {same}", tuple(named.values())
         ).fetchone()
         return found is not None
 
     def _check_text(self) -> None:
         """Find terms of the full-text index that no version accounts for, and versions whose terms it lost."""
-        if self._current and not self._findings and (fault := text_fault(self._connection)) is not None:
+        if not self._current or self._findings:
+            return
+        try:
+            fault = text_fault(self._connection)
+        except (ValueError, TypeError, AttributeError):
+            fault = "the full-text index or the versions in it cannot be read"
+        if fault is not None:
             self._find(None, f"{fault}; {MENDED}", derived=True)
 
     def _check_pages(self) -> None:
@@ -359,9 +342,9 @@ class _Verification:
 
     def _check_counts(self) -> None:
         """Find rows that no entry accounts for, and versions that the index lost."""
-        if not self._current:
+        if not self._current or self._findings:
             return
-        for kind, table in {Version: "memory_versions", **_TABLES}.items():
+        for kind, table in TABLES.items():
             surplus = self._count(table) - self._expected.get(kind, 0)
             if surplus and not self._findings:
                 self._find(

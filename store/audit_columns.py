@@ -1,4 +1,4 @@
-"""What the ledger table, its guards and an entry's columns must be, and how a leaf is hashed.
+"""What an entry's columns must be, and how a leaf is hashed.
 
 Written down a second time on purpose, from docs/ledger.md and with none of the code that writes entries.
 """
@@ -8,10 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from typing import Any
-
-import apsw
-
-from .engines.sqlite import schema
 
 COLUMNS = (
     "sequence event_id event_type subject_type subject_id kind symbol effective_at recorded_at strategy run_id"
@@ -32,22 +28,6 @@ _MAY_BE_ABSENT = {
     "idempotency_key",
 }
 _OUTSIDE_LEAF = {"content", "content_salt", "leaf_sha256", "chain_sha256"}
-
-
-def scratch() -> apsw.Connection:
-    """An empty ledger in memory, to know how an untouched one is made."""
-    connection = apsw.Connection(":memory:")
-    schema.create(connection)
-    return connection
-
-
-def guards_of(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
-    """Kind and definition of what stands on the ledger table, itself included, and of every trigger."""
-    rows = connection.execute(
-        "SELECT name, type, sql FROM sqlite_schema"
-        " WHERE (tbl_name = 'memory_events' OR type = 'trigger') AND sql IS NOT NULL"
-    )
-    return {name: (kind, sql) for name, kind, sql in rows}
 
 
 def fits(name: str, value: Any) -> bool:

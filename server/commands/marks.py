@@ -11,7 +11,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from store.audit import Mark
+from store.audit_mark import Mark
 
 
 class MarkFile:

@@ -12,11 +12,12 @@ import typer
 
 from store.clock import format_instant
 from store.errors import ConfigError, InvalidInput, NotFound
+from store.names import name_fault
 
 from ..config_faults import shown
 from ..identity import Identity, launch_identity
 from ..near_miss import did_you_mean
-from ..sections import AGE, NAME, AgentSettings, name_fault, read_age
+from ..sections import AGE, NAME, AgentSettings, read_age
 from ..token_file import TokenRecord, read_records
 from ..tokens import ENVIRONMENT, agents_of, new_token, public_id, revoke, status_of, token_path
 from ..typed import hints_with_place, place_words, with_place

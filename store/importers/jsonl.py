@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import apsw
+
 from ..clock import WallClock
 from ..engines.base import Transaction
 from ..engines.sqlite import SqliteEngine
 from ..entry import Entry
-from ..errors import Conflict, ForeignFile, NotFound
-from ..events import Genesis
+from ..errors import Conflict, DeskbookError, ForeignFile, NotFound, StoreDamaged
+from ..events import AnyEvent, Genesis
 from ..jsonl import read_jsonl
-from ..ledger import Ledger, event_of, projected
+from ..ledger import Ledger, projected
 from ..paths import absent, ledger_path, make_folders, refuse_links
+from .checks import Checks
 
 BATCH = 500
 _SECONDS = 120.0
@@ -48,12 +52,15 @@ def import_jsonl(
 ) -> Restored:
     """Restore the ledger of an export below a root, under the strategy and run that its genesis binds.
 
-    The whole file is proven before anything is written. A ledger that holds the first of its entries gets the rest.
+    The whole file is proven and checked before anything is written, and a ledger that an import which fails has begun
+    is taken away again. A ledger that holds the first of its entries gets the rest.
     `progress` is told entries done and in all, twice over. Raises NotFound, the StoreError that fits a file that is
     no export or was changed, and Conflict for a ledger that is another one, or a `strategy` that is not the file's.
     """
     tell = progress or _untold
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ForeignFile("The export is not a plain file.", hint="Name a plain file.", where=path)
         with path.open("rb") as source:
             header, total, chain = _proven(source, tell)
             if strategy is not None and strategy != header["strategy"]:
@@ -79,20 +86,18 @@ def _proven(source: BinaryIO, tell: Progress) -> tuple[dict[str, Any], int, str]
     header, entries = read_jsonl(source)
     total = 2 * int(header["head"]["sequence"])
     last = None
-    for last in entries:
-        if last.event_type == "genesis" or last.sequence == 1:
-            _check_genesis(last, header)
-        tell(last.sequence, total)
+    with closing(Checks()) as checks:
+        for last in entries:
+            event = checks.check(last)
+            if last.event_type == "genesis" or last.sequence == 1:
+                _check_genesis(last, event, header)
+            tell(last.sequence, total)
     if last is None:
         raise ForeignFile("The export holds no entry.", hint="Take the export again.")
     return header, last.sequence, last.chain_sha256.hex()
 
 
-def _check_genesis(entry: Entry, header: dict[str, Any]) -> None:
-    try:
-        event = event_of(entry)
-    except ValueError:
-        event = None
+def _check_genesis(entry: Entry, event: AnyEvent, header: dict[str, Any]) -> None:
     bound = (event.store_id, event.strategy, event.run) if isinstance(event, Genesis) else None
     if entry.sequence != 1 or bound != (header["store_id"], header["strategy"], header["run"]):
         raise ForeignFile(
@@ -111,7 +116,8 @@ def _restore(
     *,
     dry_run: bool,
 ) -> int:
-    if absent(target):
+    begun = absent(target)
+    if begun:
         if dry_run:
             return total
         make_folders(root, target)
@@ -127,10 +133,29 @@ def _restore(
         if dry_run:
             return total - standing
         ledger = Ledger(WallClock(), header["strategy"], header["run"])
-        while page := list(islice(entries, BATCH)):
-            _place(engine, ledger, page)
-            tell(total + page[-1].sequence, 2 * total)
+        placed = None
+        try:
+            while page := list(islice(entries, BATCH)):
+                _place(engine, ledger, page)
+                placed = page[-1]
+                tell(total + placed.sequence, 2 * total)
+        except Exception:
+            engine.close()
+            if begun:
+                _take_away(target, placed)
+            raise
     return total - standing
+
+
+def _take_away(target: Path, placed: Entry | None) -> None:
+    """Remove a ledger that this import made, unless somebody else has written to it since."""
+    with suppress(DeskbookError, OSError):
+        engine = SqliteEngine(target, projected, create=False, writes=False)
+        with closing(engine), engine.read() as snapshot:
+            head = snapshot.head()
+        if (head and head.chain_sha256) == (placed and placed.chain_sha256):
+            for suffix in ("", "-wal", "-shm"):
+                target.with_name(target.name + suffix).unlink(missing_ok=True)
 
 
 def _standing(engine: SqliteEngine, entries: Iterator[Entry], total: int) -> int:
@@ -150,7 +175,13 @@ def _standing(engine: SqliteEngine, entries: Iterator[Entry], total: int) -> int
 def _place(engine: SqliteEngine, ledger: Ledger, page: list[Entry]) -> None:
     def job(transaction: Transaction) -> None:
         for entry in page:
-            ledger.restore(transaction, entry)
+            try:
+                ledger.restore(transaction, entry)
+            except (apsw.ConstraintError, ArithmeticError, LookupError, TypeError):
+                raise StoreDamaged(
+                    f"Line {entry.sequence + 1}: Entry {entry.sequence} contradicts the entries before it.",
+                    hint="Take the export again from its ledger.",
+                ) from None
 
     engine.write(job, timeout=_SECONDS, grace=_SECONDS)
 

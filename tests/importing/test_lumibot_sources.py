@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from store import Book, Caller
 from store.audit import verify
 from store.commands import Remember
-from store.errors import ConfigError, ForeignFile, NotFound, SchemaTooNew, StoreDamaged, StoreError
+from store.errors import ConfigError, ForeignFile, NotFound, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
 from store.importers.lumibot import import_lumibot, source
 from store.importers.lumibot.importing import BATCH
 
@@ -108,12 +109,40 @@ def test_what_still_stands_in_the_log_is_read_and_hashed(
     assert read().entry("Only in the log.").kind == "memory"
 
 
+def test_a_link_to_a_source_brings_its_log_too(lumibot_memory: Path, root: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(lumibot_memory)
+    writer = apsw.Connection(str(lumibot_memory))
+    writer.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+    writer.execute("UPDATE memory_events SET text = 'Only in the log.' WHERE sequence = 1")
+    try:
+        report = import_lumibot(link, root)
+    finally:
+        writer.close()
+    assert [file["name"] for file in report.files] == ["memory.sqlite", "memory.sqlite-wal"]
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+def test_a_pipe_is_refused_and_not_waited_for(
+    suffix: str, lumibot_memory: Path, root: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "piped" / "memory.sqlite"
+    place.parent.mkdir()
+    if suffix:
+        place.write_bytes(lumibot_memory.read_bytes())
+    os.mkfifo(f"{place}{suffix}")
+    with pytest.raises(ForeignFile) as fault:
+        import_lumibot(place, root)
+    assert fault.value.hint
+    assert not root.exists()
+
+
 def test_a_source_that_is_written_all_the_time_is_busy(
     lumibot_memory: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stamps = iter(range(100))
     monkeypatch.setattr(source, "_stamps", lambda _: [(next(stamps), 0)])
-    _refused(lumibot_memory, root, source.StoreBusy)
+    _refused(lumibot_memory, root, StoreBusy)
 
 
 def test_the_strategy_must_be_named_where_the_source_names_several(

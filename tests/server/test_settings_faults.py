@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from server.sections import Sections, name_fault
+from server.sections import Sections
 from server.settings import load_settings
 from store.errors import ConfigError
+from store.names import name_fault
 
 Refuse = Callable[..., ConfigError]
 

@@ -11,7 +11,8 @@ import apsw
 import pytest
 
 from store import Book, Caller, audit
-from store.audit import Mark, verify
+from store.audit import verify
+from store.audit_mark import Mark
 from store.commands import Remember
 from store.paths import ledger_path
 

@@ -159,6 +159,8 @@ def open_source(path: Path) -> Iterator[Source]:
     Raises NotFound, ForeignFile (another program's file, or an encrypted one), SchemaTooNew, StoreDamaged, StoreBusy
     when somebody keeps writing it, or StoreError where it cannot be read.
     """
+    # The log lies beside the file itself and not beside a link to it.
+    path = Path(os.path.realpath(path))
     with tempfile.TemporaryDirectory(prefix="deskbook-import-") as folder:
         files = _copied_or_refused(path, Path(folder) / "memory.sqlite")
         try:
@@ -197,6 +199,12 @@ def _copied(path: Path, target: Path) -> tuple[dict[str, Any], ...]:
             place, copy = path.with_name(path.name + suffix), target.with_name(target.name + suffix)
             copy.unlink(missing_ok=True)
             if place.exists():
+                if not place.is_file():
+                    raise ForeignFile(
+                        f"What lies beside the source as {place.name} is not a plain file.",
+                        hint="Move it away, or name the memory.sqlite itself.",
+                        where=place,
+                    )
                 files.append(_copy(place, copy))
         if _stamps(path) == before:
             with target.open("rb") as file:
