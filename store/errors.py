@@ -210,15 +210,15 @@ class OutcomeUnknown(StoreError):
 
 
 class NotRecorded(DeskbookError):
-    """The search could not be recorded, so it is not answered; as worth repeating as the store's fault is."""
+    """The search could not be recorded, so it is not answered."""
 
     code = "not_recorded"
     retryable = True
 
-    def __init__(self, fault: DeskbookError) -> None:
-        super().__init__(
-            f"The search could not be recorded, so it is not answered: {fault.message}",
-            hint=fault.hint,
-            stored=fault.stored,
-        )
-        self.retryable = fault.retryable
+    @classmethod
+    def because_of(cls, fault: DeskbookError) -> NotRecorded:
+        """As worth repeating as the store's own fault is."""
+        message = f"The search could not be recorded, so it is not answered: {fault.message}"
+        refusal = cls(message, hint=fault.hint, stored=fault.stored)
+        refusal.retryable = fault.retryable
+        return refusal

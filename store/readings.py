@@ -294,7 +294,7 @@ class Readings:
                 grace=0.5,
             )
         except StoreError as fault:
-            raise NotRecorded(fault) from fault
+            raise NotRecorded.because_of(fault) from fault
 
     def _record_delivery(
         self, caller: Caller, subject_id: str, event: Delivered, before: Delivery | None
