@@ -15,6 +15,7 @@ import apsw
 from ..clock import WallClock
 from ..engines.base import Transaction
 from ..engines.sqlite import SqliteEngine
+from ..engines.sqlite.lock import FairLock
 from ..entry import Entry
 from ..errors import Conflict, DeskbookError, ForeignFile, NotFound, StoreDamaged
 from ..events import AnyEvent, Genesis
@@ -148,8 +149,9 @@ def _restore(
 
 
 def _take_away(target: Path, placed: Entry | None) -> None:
-    """Remove a ledger that this import made, unless somebody else has written to it since."""
-    with suppress(DeskbookError, OSError):
+    """Remove a ledger that this import made, unless somebody else has written to it since; no writer is let in
+    between. What cannot be taken away stays: the first entries of the export, which the next import goes on from."""
+    with suppress(DeskbookError, OSError), closing(FairLock(str(target))) as lock, lock.hold_within(_SECONDS):
         engine = SqliteEngine(target, projected, create=False, writes=False)
         with closing(engine), engine.read() as snapshot:
             head = snapshot.head()
