@@ -123,11 +123,7 @@ class Writer:
                 self._connection.execute("BEGIN IMMEDIATE")
             except apsw.BusyError:
                 continue
-            try:
-                self._in_transaction()
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+            self._in_transaction()
             return True
         return False
 
