@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import multiprocessing
@@ -243,6 +244,30 @@ def test_eight_processes_that_start_at_once_upgrade_once(ledger_v1: Path, tmp_pa
 def test_processes_that_start_at_once_on_nothing_make_one_ledger(tmp_path: Path) -> None:
     assert _start_together(tmp_path, 4) == [1] * 4
     assert verify(tmp_path / "default" / "memory.sqlite", "default", None).entries == 1
+
+
+@pytest.mark.parametrize("pragma", ["application_id", "user_version"])
+def test_a_file_whose_tables_are_made_meanwhile_is_no_other_programs(tmp_path: Path, pragma: str) -> None:
+    """P029: what is read of the file's head is of one moment."""
+    path = tmp_path / "memory.sqlite"
+    path.touch()
+    maker = apsw.Connection(str(path))
+
+    class Slow(apsw.Connection):
+        def pragma(self, name: str, *given: Any, **more: Any) -> Any:
+            found = super().pragma(name, *given, **more)
+            if name == pragma:
+                with contextlib.suppress(apsw.BusyError), maker:
+                    schema.create(maker)
+            return found
+
+    slow = Slow(str(path))
+    assert preparation.schema_of(slow, path) == 0
+    with maker:
+        schema.create(maker)
+    assert preparation.schema_of(maker, path) == schema.CURRENT
+    slow.close()
+    maker.close()
 
 
 @pytest.mark.faults

@@ -92,9 +92,10 @@ def schema_of(connection: apsw.Connection, path: Path) -> int:
     Raises ForeignFile for another program's file, SchemaTooNew for a newer Deskbook's.
     """
     try:
-        application = connection.pragma("application_id")
-        version = int(connection.pragma("user_version") or 0)
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        with connection:  # one moment of the file: another process may be making its tables
+            application = connection.pragma("application_id")
+            version = int(connection.pragma("user_version") or 0)
+            tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except apsw.NotADBError:
         raise _foreign(path, "is not a database") from None
     if application == 0 and version == 0 and tables == (0,):
