@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -18,7 +21,18 @@ SYMBOLS = [f"SYM{number}" for number in range(60)]
 CALLER = Caller(agent="bench", profile="solo", session_id="bench", tool="remember")
 CHUNK = 500
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+MEASURED = """
+import sys, time
+began = time.perf_counter()
+exec(sys.argv.pop(1))
+seconds = time.perf_counter() - began
+(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(seconds, int(peak) / 1024)
+"""
+
 Print = Callable[[str, Sequence[str], Iterable[Sequence[str]]], None]
+Measured = Callable[[str, Path], tuple[float, float]]
 
 
 class Writing:
@@ -110,6 +124,24 @@ def larger(tmp_path: Path) -> Callable[[int], Path]:
         return tmp_path / "larger"
 
     return make
+
+
+@pytest.fixture
+def measured() -> Measured:
+    """Seconds and MiB at most of a process that does nothing but the code, with a path as its argument."""
+
+    def run(code: str, path: Path) -> tuple[float, float]:
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, code, str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
+        seconds, most = done.stdout.split()
+        return float(seconds), float(most)
+
+    return run
 
 
 @pytest.fixture

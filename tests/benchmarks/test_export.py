@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +17,7 @@ from store.export.exporter import bring_up_to_date
 from store.paths import ledger_path
 
 if TYPE_CHECKING:
-    from conftest import Print
+    from conftest import Measured, Print
 
 pytestmark = pytest.mark.bench
 
@@ -28,7 +26,6 @@ MOST = int(os.environ.get("BENCH_EXPORT_ENTRIES", "0"))
 """A larger ledger to measure too, such as 1000000; it takes minutes to fill."""
 
 WRITES = 3_000
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 READ = """
 import sys, apsw
@@ -45,31 +42,10 @@ root = Path(sys.argv[1]).parents[1]
 bring_up_to_date(root, Path(sys.argv[1]), lambda: ledger_snapshot(root, "default", None))
 """
 NOTHING = "import apsw, pyarrow.parquet"
-MEASURED = """
-import sys, time
-began = time.perf_counter()
-exec(sys.argv.pop(1))
-seconds = time.perf_counter() - began
-(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(seconds, int(peak) / 1024)
-"""
-
-
-def measured(code: str, path: Path) -> tuple[float, float]:
-    """Seconds and MiB at most of a process that does nothing else."""
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, code, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
-    seconds, most = done.stdout.split()
-    return float(seconds), float(most)
 
 
 def test_an_export_beside_reading_the_ledger_raw(
-    copy_of: Callable[[int], Path], larger: Callable[[int], Path], show: Print
+    copy_of: Callable[[int], Path], larger: Callable[[int], Path], measured: Measured, show: Print
 ) -> None:
     rows = []
     roots = {SIZE: copy_of(SIZE)} | ({MOST: larger(MOST)} if MOST else {})

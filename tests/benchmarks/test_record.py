@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +12,7 @@ import pytest
 from store.paths import ledger_path
 
 if TYPE_CHECKING:
-    from conftest import Print
+    from conftest import Measured, Print
 
 pytestmark = pytest.mark.bench
 
@@ -22,7 +20,6 @@ SIZE = 100_000
 MOST = int(os.environ.get("BENCH_RECORD_ENTRIES", "0"))
 """A larger ledger to measure too, such as 1000000; it takes minutes to fill."""
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 OPEN = """
 import sys
 from pathlib import Path
@@ -51,31 +48,10 @@ from store.backup.keeping import back_up
 back_up(path, path.parents[1] / "kept.sqlite", product="d", now=0, progress=lambda *_: None)
 """,
 }
-MEASURED = """
-import sys, time
-began = time.perf_counter()
-exec(sys.argv.pop(1))
-seconds = time.perf_counter() - began
-(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(seconds, int(peak) / 1024)
-"""
-
-
-def measured(code: str, path: Path) -> tuple[float, float]:
-    """Seconds and MiB at most of a process that does nothing else."""
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, OPEN + code, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
-    seconds, most = done.stdout.split()
-    return float(seconds), float(most)
 
 
 def test_the_record_beside_reading_it_raw(
-    copy_of: Callable[[int], Path], larger: Callable[[int], Path], show: Print
+    copy_of: Callable[[int], Path], larger: Callable[[int], Path], measured: Measured, show: Print
 ) -> None:
     rows = []
     roots = {SIZE: copy_of(SIZE)} | ({MOST: larger(MOST)} if MOST else {})
@@ -83,7 +59,7 @@ def test_the_record_beside_reading_it_raw(
         path = ledger_path(root, "default", None)
         raw = 1.0
         for name, code in WORK.items():
-            seconds, most = measured(code, path)
+            seconds, most = measured(OPEN + code, path)
             raw = seconds if name == "read raw" else raw
             rows.append((f"{size:,}", name, f"{seconds:.2f} s", f"{seconds / raw:.1f}", f"{most:.0f} MiB"))
     show("the record", ("entries", "", "time", "times raw", "peak memory"), rows)
