@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from store.audit_mark import Mark
+from store.files import write_whole
 
 
 class MarkFile:
@@ -32,13 +32,7 @@ class MarkFile:
         """Keep a mark, if there is a place to."""
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
-            handle = os.open(
-                fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(asdict(mark), out)
-            fresh.replace(self._path)
+            write_whole(self._path, json.dumps(asdict(mark)))
 
     def forget(self) -> None:
         """The verification came to its end."""

@@ -22,7 +22,8 @@ from ..engines.sqlite.copying import copy_whole
 from ..engines.sqlite.faults import translate_opening
 from ..engines.sqlite.preparation import recognise
 from ..errors import ConfigError, ForeignFile, NotFound, StoreDamaged
-from ..paths import absent, ledger_path, make_folders, refuse_link, refuse_links, sync_folder
+from ..files import write_whole
+from ..paths import absent, ledger_path, make_folders, refuse_link, refuse_links
 from .manifest import Manifest, manifest_path, read_manifest
 from .placing import LOGS, put_in_place, refuse_standing
 from .portrait import Portrait, portray
@@ -63,8 +64,7 @@ def back_up(
         made = Manifest(target.name, size, digest, format_instant(now), product, portrait)
         _sync(partial)
         partial.replace(target)
-        _write(manifest_path(target), made.to_json())
-        sync_folder(target.parent)
+        write_whole(manifest_path(target), made.to_json())
     except (apsw.Error, OSError) as fault:
         raise translate_opening(fault) from None
     finally:
@@ -166,18 +166,6 @@ def _copied_beside(path: Path, source: Path, size: int, progress: Progress) -> I
         for suffix in ("", *LOGS):
             with suppress(OSError):
                 Path(name + suffix).unlink(missing_ok=True)
-
-
-def _write(file: Path, text: str) -> None:
-    partial = file.with_name(f".{file.name}.part")
-    with suppress(FileNotFoundError):
-        partial.unlink()
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(file)
 
 
 def _sync(file: Path) -> None:

@@ -31,6 +31,7 @@ from typing import Final
 from ..clock import Clock, WallClock
 from ..engines.base import Snapshot
 from ..errors import StoreError
+from ..files import write_whole
 from ..ledger import genesis_of
 from ..paths import refuse_link, refuse_links
 from .manifest import (
@@ -44,7 +45,6 @@ from .manifest import (
     Stand,
     forget_failure,
     read_manifest,
-    write_whole,
 )
 from .schemas import written_schema
 from .segments import HASH, TEMPORARY, Source, Work, sync_folders, write_segment

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, Literal, cast
 from ..clock import Clock, WallClock
 from ..engines.base import Snapshot
 from ..errors import ConfigError, NotFound, StoreError
+from ..files import new_file, write_whole
 from ..jsonl import header_of, write_jsonl
 from ..ledger import genesis_of
 from ..paths import sync_folder
@@ -28,9 +29,7 @@ from .manifest import (
     Origin,
     Segment,
     Stand,
-    new_file,
     read_manifest,
-    write_whole,
 )
 from .schemas import written_schema
 from .segments import TEMPORARY, Hashed, Source, Work, write_segment

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from ..clock import format_instant, parse_instant
 from ..errors import DeskbookError, StoreError
-from ..paths import refuse_links, sync_folder
+from ..files import write_whole
+from ..paths import refuse_links
 from .schemas import SCHEMAS, written_schema
 
 VERSION: Final = 1
@@ -162,27 +163,6 @@ def _bounded(path: Path) -> str:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     with os.fdopen(handle, encoding="utf-8") as file:
         return file.read(_MOST_BYTES)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a small file, readable by its owner only, so that it is there whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with new_file(partial) as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def new_file(path: Path) -> Any:
-    """A new file for bytes, mode 0600; what a killed process left under that name is replaced."""
-    path.unlink(missing_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.fdopen(os.open(path, flags, 0o600), "w+b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..files import new_file
 from ..paths import sync_folder
 from .arrow import arrow_schema, batch_of
-from .manifest import new_file
 from .tables import TABLES, Rows, Values
 from .versions import Pages, begin_behind, pages_of, put_before
 
