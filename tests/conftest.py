@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 ERA_MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 ERROR_KEYS = {"code", "message", "stored", "retryable", "hint"}
+MakeCertificate = Callable[..., tuple[Path, Path]]
 
 
 @pytest.fixture(scope="session")
@@ -262,3 +265,38 @@ def seat(open_seat: Callable[..., Seat]) -> Seat:
 def fixtures() -> Path:
     """The folder of committed fixtures."""
     return Path(__file__).with_name("fixtures")
+
+
+@pytest.fixture
+def make_certificate(tmp_path: Path) -> MakeCertificate:
+    """Makes a certificate that is signed by itself, for one address; gives its file and that of its key."""
+    # Here and not above: few tests need it.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    def make(address: str = "127.0.0.1", days: int = 1) -> tuple[Path, Path]:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
+        now = datetime.now(UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(1)
+            .not_valid_before(now - timedelta(days=10))
+            .not_valid_after(now + timedelta(days=days))
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        pem = serialization.Encoding.PEM
+        cert_file, key_file = tmp_path / "desk.pem", tmp_path / "desk.key"
+        plain = serialization.NoEncryption()
+        key_file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+        cert_file.write_bytes(made.public_bytes(pem))
+        return cert_file, key_file
+
+    return make

@@ -7,17 +7,11 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from server.doctor.calling import check_url
 from server.doctor.findings import Finding
@@ -25,7 +19,7 @@ from server.doctor.web import Credential
 from server.tokens import new_token, revoke, token_path
 
 if TYPE_CHECKING:
-    from conftest import Doctor, StartHttp
+    from conftest import Doctor, MakeCertificate, StartHttp
 
 DAY = 86_400 * 10**6
 UNKNOWN = "dbk_aaaaaaaaaaaaaaaa_" + "a" * 52
@@ -171,36 +165,6 @@ def test_a_port_where_nobody_listens_and_a_name_that_leads_nowhere_are_explained
     assert "leads nowhere" in fault.found
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
-    """Makes a certificate that is signed by itself, for one address; gives its file and that of its key."""
-
-    def make(address: str = "127.0.0.1", days: int = 1) -> tuple[Path, Path]:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
-        now = datetime.now(UTC)
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(1)
-            .not_valid_before(now - timedelta(days=10))
-            .not_valid_after(now + timedelta(days=days))
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        pem = serialization.Encoding.PEM
-        cert_file, key_file = tmp_path / "desk.pem", tmp_path / "desk.key"
-        plain = serialization.NoEncryption()
-        key_file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-        cert_file.write_bytes(made.public_bytes(pem))
-        return cert_file, key_file
-
-    return make
-
-
 @pytest.mark.parametrize(
     ("address", "days", "trusted", "said"),
     [
@@ -210,7 +174,7 @@ def certificate(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     ],
 )
 def test_a_certificate_that_clients_refuse_is_explained(
-    certificate: Callable[..., tuple[Path, Path]],
+    make_certificate: MakeCertificate,
     monkeypatch: pytest.MonkeyPatch,
     serve: Callable[..., str],
     address: str,
@@ -218,7 +182,7 @@ def test_a_certificate_that_clients_refuse_is_explained(
     trusted: bool,
     said: str,
 ) -> None:
-    files = certificate(address, days)
+    files = make_certificate(address, days)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(files[0]))
     url = serve(lambda handler: handler.send_error(500), tls=files)
@@ -229,9 +193,9 @@ def test_a_certificate_that_clients_refuse_is_explained(
 
 
 def test_a_server_with_tls_is_called_by_https_and_explained_by_http(
-    doctor: Doctor, start_http: StartHttp, desk: Path, certificate: Callable[..., tuple[Path, Path]]
+    doctor: Doctor, start_http: StartHttp, desk: Path, make_certificate: MakeCertificate
 ) -> None:
-    cert, key = certificate()
+    cert, key = make_certificate()
     desk.write_text(f'{desk.read_text()}[http]\ntls_cert = "{cert}"\ntls_key = "{key}"\n')
     url = start_http(desk, "--agent", "trader")
     told = doctor("--url", f"{url}/mcp", SSL_CERT_FILE=str(cert))

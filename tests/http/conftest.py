@@ -11,17 +11,11 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -30,6 +24,9 @@ from store import Book
 from store.entry import Entry
 from store.paths import ledger_path
 from store.rows import EntryFilter
+
+if TYPE_CHECKING:
+    from conftest import MakeCertificate
 
 ROOT = Path(__file__).resolve().parents[2]
 HAND = ROOT / "tests" / "faults" / "hand.py"
@@ -318,29 +315,9 @@ def held_ledger() -> Callable[[Path], AbstractContextManager[None]]:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
+def certificate(make_certificate: MakeCertificate) -> Path:
     """A certificate for 127.0.0.1 that vouches for itself, `desk.pem`, with its key `desk.key` beside it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (tmp_path / "desk.key").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    (tmp_path / "desk.pem").write_bytes(made.public_bytes(pem))
-    return tmp_path / "desk.pem"
+    return make_certificate()[0]
 
 
 @pytest.fixture
