@@ -118,10 +118,13 @@ def write_until_killed(root: str, agent: str, committed: str) -> None:
 
 
 def _die_when(statement: str, *, after: bool) -> None:
-    """Arm every connection: die when it begins, or has ended, a statement."""
+    """Arm every connection: die when it begins, or has ended, a statement (a COMMIT: of what it writes)."""
+    writing = statement != "COMMIT"
 
     def trace(event: dict[str, Any]) -> None:
-        if str(event["sql"]).startswith(statement):
+        nonlocal writing
+        writing = writing or str(event["sql"]).startswith("BEGIN IMMEDIATE")
+        if writing and str(event["sql"]).startswith(statement):
             die()
 
     mask = apsw.SQLITE_TRACE_PROFILE if after else apsw.SQLITE_TRACE_STMT
