@@ -15,6 +15,7 @@ from .answers import written
 from .caller import Caller
 from .clock import Clock, WallClock
 from .commands import Command
+from .embedding.loading import Encoder
 from .engines.base import EngineStatus, Transaction
 from .engines.sqlite import SqliteEngine
 from .errors import ConfigError, NotFound
@@ -29,7 +30,10 @@ from .readings import Readings, head_of
 from .render import Renderer, as_text
 from .replies import Reply, Written
 from .rows import Head
+from .search.meaning import BATCH, LedgerVectors
+from .search.trust import Ranking
 from .symbols import Symbols
+from .vectors.base import Step
 
 WRITE_SECONDS = 10.0
 NOTE_SECONDS = 2.0
@@ -52,12 +56,15 @@ class Book(Readings):
         clock: Clock | None = None,
         zone: tzinfo | None = None,
         symbols: Symbols | None = None,
+        encoder: Encoder | None = None,
+        ranking: Ranking | None = None,
         product: str = "deskbook",
     ) -> Book:
         """Open the ledger of a strategy (live) or of one of its runs, making it unless `create` is false.
 
         A run that is made begins at `begins`, microseconds since the epoch, UTC, and inherits what `inherit`
-        says; for one that stands, `inherit` must agree with its genesis (None agrees with any). Raises NotFound
+        says; for one that stands, `inherit` must agree with its genesis (None agrees with any). With an `encoder`
+        searches go by meaning too; `ranking` says what standing and age count in them. Raises NotFound
         when the ledger is absent and not to be made, else the error that says why it cannot serve.
         """
         path = ledger_path(root, strategy, run)
@@ -84,12 +91,13 @@ class Book(Readings):
             with engine.read() as snapshot:
                 genesis = ledger.check(snapshot)
             check_inherit(genesis, inherit)
-            inheritance = Inheritance.of(root, strategy, genesis)
+            inheritance = Inheritance.of(root, strategy, genesis, encoder)
         except BaseException:
             engine.close()
             raise
         renderer = Renderer(None if str(zone) == "UTC" else zone)
-        return cls(engine, ledger, inheritance, renderer, genesis, symbols)
+        vectors = LedgerVectors.of(root, path, genesis.store_id, encoder, engine.read)
+        return cls(engine, ledger, inheritance, renderer, genesis, symbols, vectors, ranking)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.
@@ -173,6 +181,17 @@ class Book(Readings):
             cut = snapshot.cut_at(as_of)
         self._engine.copy_until(cut, target)
         return cut
+
+    def embed_next(self, most: int = BATCH) -> Step | None:
+        """Embed the next texts that have no vectors, at most `most`; None where no model is ready.
+
+        Raises StoreError for what stands in the vectors' place, OSError for what the disk does.
+        """
+        return self._vectors.step(most)
+
+    def embedding_backlog(self) -> int:
+        """How many texts have no vectors yet; 0 where there is no model."""
+        return self._vectors.backlog()
 
     def status(self) -> EngineStatus:
         """How the store stands."""

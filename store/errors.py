@@ -14,6 +14,7 @@ DeskbookError
 │   ├── AlreadyClosed       a closed thesis cannot change
 │   ├── Inherited           a run cannot change what it inherits from the live ledger
 │   └── IdempotencyConflict the key was used before with other arguments
+├── EmbeddingFailed         no vectors can be made; search goes on by words
 ├── StoreError              the ledger's file cannot serve
 │   ├── StoreBusy           another writer held the ledger for too long
 │   ├── StoreFull           no space is left
@@ -140,6 +141,13 @@ class IdempotencyConflict(Conflict):
     """The idempotency key was used before with other arguments."""
 
     code = "idempotency_conflict"
+
+
+class EmbeddingFailed(DeskbookError):
+    """The model that turns text into vectors is missing, unreachable or answers wrongly; search goes on by words."""
+
+    code = "embedding_failed"
+    retryable = True
 
 
 class StoreError(DeskbookError):

@@ -8,7 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Candidate(BaseModel):
-    """One memory a search considered: its version, and its rank and score in each channel."""
+    """One memory a search considered: its version, rank and score in each channel, and the score it was ranked by.
+
+    Scores are decimal text with four digits; a channel that did not find the memory has no rank.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -17,6 +20,9 @@ class Candidate(BaseModel):
     source: Literal["live"] | None = None
     lexical_rank: int | None = None
     lexical_score: str | None = None
+    vector_rank: int | None = None
+    vector_score: str | None = None
+    score: str | None = None
 
 
 class Selected(BaseModel):

@@ -168,15 +168,22 @@ class Flagged(Event):
 
 
 class Retrieved(Event):
-    """One search: what was asked, considered, selected, and the exact text handed over."""
+    """One search: what was asked, considered, selected, and the exact text handed over.
+
+    `model` made the vectors of a search by meaning; up to the entry `watermark` every text had them.
+    """
 
     type: Literal["memory.retrieved"] = "memory.retrieved"
     query: str
-    mode: Literal["recent", "terms", "literal"]
+    mode: Literal["recent", "terms", "literal", "hybrid"]
     filters: dict[str, Any]
+    order: Literal["losses_first"] | None = None
     as_of: int | None = None
     cut: int
     inherited_cut: int | None = None
+    model: str | None = None
+    watermark: int | None = None
+    inherited_watermark: int | None = None
     total: int
     candidates: tuple[Candidate, ...]
     selected: tuple[Selected, ...]

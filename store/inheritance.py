@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from .embedding.loading import Encoder
 from .engines.base import Engine, Snapshot
 from .engines.sqlite import SqliteEngine
 from .errors import ConfigError, ForeignFile, NotFound
 from .events import Genesis
 from .ledger import Pin, genesis_of, projected
 from .paths import ledger_path, refuse_links
+from .search.meaning import LedgerVectors
 from .view import LIVE, Layer
 
 Inherit = Literal["none", "live"]
@@ -25,13 +27,16 @@ NOTHING = Pin(None, 0, None)
 class Inheritance:
     """The live ledger below a run; or nothing, for a live ledger and for a run that inherits nothing."""
 
-    def __init__(self, engine: Engine | None = None, pinned: int = 0) -> None:
+    def __init__(
+        self, engine: Engine | None = None, pinned: int = 0, vectors: LedgerVectors | None = None
+    ) -> None:
         self._engine = engine
         self._pinned = pinned
+        self._vectors = vectors or LedgerVectors()
 
     @classmethod
-    def of(cls, root: Path, strategy: str, genesis: Genesis) -> Inheritance:
-        """Open what a run's genesis says it inherits.
+    def of(cls, root: Path, strategy: str, genesis: Genesis, encoder: Encoder | None = None) -> Inheritance:
+        """Open what a run's genesis says it inherits; with an encoder, its vectors too.
 
         Raises ForeignFile when the live ledger is gone, is not the one that was pinned, or lost the pinned entry.
         """
@@ -41,7 +46,9 @@ class Inheritance:
             engine = _live(root, strategy)
         except NotFound:
             raise _lost("gone") from None
-        inheritance = cls(engine, genesis.live_sequence)
+        path = ledger_path(root, strategy, None)
+        vectors = LedgerVectors.of(root, path, genesis.live_store_id or "", encoder, engine.read)
+        inheritance = cls(engine, genesis.live_sequence, vectors)
         try:
             inheritance._check(engine, genesis)
         except BaseException:
@@ -56,13 +63,19 @@ class Inheritance:
                 raise _lost("not the one it began with: it was replaced or rewritten")
 
     @contextmanager
-    def layers(self, at: int) -> Iterator[tuple[Layer, ...]]:
-        """The inherited layer as it stood at an instant, for as long as the view is used."""
+    def layers(self, at: int, *, meaning: bool = False) -> Iterator[tuple[Layer, ...]]:
+        """The inherited layer as it stood at an instant, for as long as the view is used; with its vectors or not."""
         if self._engine is None:
             yield ()
             return
         with self._engine.read() as snapshot:
-            yield (Layer(snapshot, min(snapshot.cut_at(at), self._pinned), LIVE),)
+            cut = min(snapshot.cut_at(at), self._pinned)
+            vectors, watermark = self._vectors.at(snapshot, cut) if meaning else (None, 0)
+            yield (Layer(snapshot, cut, LIVE, vectors, watermark),)
+
+    def wait(self) -> None:
+        """Embed what the live ledger's vectors lack, for a bounded time."""
+        self._vectors.wait()
 
     def close(self) -> None:
         """Let go of the live ledger."""

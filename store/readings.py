@@ -28,7 +28,9 @@ from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest
 from .rows import Delivery, EntryFilter, Filter, Head, Version
 from .search import cursor
+from .search.meaning import LedgerVectors, Meaning
 from .search.recall import Question, recall, selected
+from .search.trust import Ranking
 from .showing import show_hits, show_memory
 from .state import build_state, working_orders
 from .symbols import Symbols
@@ -54,12 +56,16 @@ class Readings:
         renderer: Renderer,
         genesis: Genesis,
         symbols: Symbols | None = None,
+        vectors: LedgerVectors | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
         self._engine = engine
         self._ledger = ledger
         self._inheritance = inheritance
         self._renderer = renderer
         self._symbols = symbols or Symbols()
+        self._vectors = vectors or LedgerVectors()
+        self._ranking = ranking or Ranking()
         self.genesis = genesis
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
@@ -86,12 +92,24 @@ class Readings:
             )
         request = replace(request, conditions=known_conditions(request.conditions))
         retrieval_id = new_id(RETRIEVAL)
+        meaning = self._meant(request.query)
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, request.as_of)
             start = cursor.Place(cut, at, 0)
-            place = self._onward(start, request.cursor, request.query, request.conditions)
-            question = Question(request.query, request.conditions, request.limit, place.offset)
-            with self._view(snapshot, place.cut, place.at) as view:
+            place = self._onward(start, request.cursor, request.asked, request.conditions)
+            by_words = request.cursor is not None and not place.watermarks
+            question = Question(
+                request.query,
+                request.conditions,
+                request.limit,
+                place.offset,
+                request.order,
+                replace(meaning, vector=None) if by_words else meaning,
+                self._ranking,
+            )
+            with self._view(
+                snapshot, place.cut, place.at, place.watermarks, meaning=meaning.vector is not None
+            ) as view:
                 found = recall(view, question)
                 similar = () if found.total else self._similar(view, request.conditions.symbol)
         reply, given = show_hits(self._renderer, request, place, found, retrieval_id, similar)
@@ -254,12 +272,34 @@ class Readings:
             if view.count_versions(Filter(symbol=name))
         )
 
+    def _meant(self, query: str) -> Meaning:
+        """What a query means; in a run, once the vectors of what it may see are there."""
+        in_run = self._ledger.run is not None
+        meaning = self._vectors.meant(query, in_run=in_run)
+        if in_run and meaning.vector is not None:
+            self._vectors.wait()
+            self._inheritance.wait()
+        return meaning
+
     @contextmanager
-    def _view(self, snapshot: Snapshot, cut: int, at: int) -> Iterator[View]:
-        """What a call sees at a cut of this ledger and an instant, what it inherits included."""
-        with self._inheritance.layers(at) as inherited:
+    def _view(
+        self,
+        snapshot: Snapshot,
+        cut: int,
+        at: int,
+        watermarks: tuple[int, ...] | None = None,
+        *,
+        meaning: bool = False,
+    ) -> Iterator[View]:
+        """What a call sees at a cut of this ledger and an instant, what it inherits included.
+
+        With `meaning` it may be asked for what is alike, up to the watermarks of the layers where they are given.
+        """
+        vectors, watermark = self._vectors.at(snapshot, cut) if meaning else (None, 0)
+        with self._inheritance.layers(at, meaning=meaning) as inherited:
+            own = Layer(snapshot, cut, None, vectors, watermark)
             yield View(
-                (Layer(snapshot, cut), *inherited),
+                _as_on_the_first_page((own, *inherited), watermarks or ()),
                 at,
                 self._renderer.zone,
                 self._symbols,
@@ -312,6 +352,16 @@ class Readings:
         except StoreError:
             return False
         return True
+
+
+def _as_on_the_first_page(layers: tuple[Layer, ...], watermarks: tuple[int, ...]) -> tuple[Layer, ...]:
+    """The layers with no vectors that have come since a search began, so that its pages fit together."""
+    if len(watermarks) != len(layers):
+        return layers
+    return tuple(
+        replace(layer, watermark=min(layer.watermark, mark))
+        for layer, mark in zip(layers, watermarks, strict=True)
+    )
 
 
 def _last_shown(snapshot: Snapshot, caller: Caller, subject_id: str, cut: int) -> Delivery | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from .rows import Filter
 
@@ -39,7 +39,8 @@ class Reply:
 class SearchRequest:
     """What to search. `as_of` is an instant in microseconds, UTC; None means as things stand.
 
-    `cursor` continues an earlier search with the same query and conditions.
+    `cursor` continues an earlier search with the same query, conditions and order. `losses_first` puts what tells of
+    a failure before the rest.
     """
 
     query: str = ""
@@ -47,5 +48,11 @@ class SearchRequest:
     as_of: int | None = None
     limit: int = 10
     cursor: str | None = None
+    order: Literal["relevance", "losses_first"] = "relevance"
     detailed: bool = False
     reply_chars: int = 32_000
+
+    @property
+    def asked(self) -> str:
+        """The query and order in one text, to which a cursor belongs."""
+        return self.query if self.order == "relevance" else f"{self.order}\0{self.query}"

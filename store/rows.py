@@ -212,6 +212,28 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """One version as far as its vectors need it."""
+
+    sequence_from: int
+    sequence_to: int | None
+    previous_from: int | None
+    """The entry that made the version before it."""
+    previous_text: str | None
+    kind: str
+    status: str
+    review_state: str
+    symbol: str | None
+    text: str
+    tags: tuple[str, ...]
+    agent: str
+    effective_at: int
+    expires_at: int | None
+    content_sha256: bytes
+    """Of the entry that made it."""
+
+
+@dataclass(frozen=True, slots=True)
 class EntryFilter:
     """Conditions on entries for `log`; None means any."""
 

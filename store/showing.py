@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from .entry import Entry
 from .render import NOTICE, Renderer, as_text
@@ -16,6 +17,16 @@ SHOWN = "memory.delivered"
 _CONCISE_CHARS = 280
 _LEAST_CHARS = 40
 _CONCISE_BYTES = 380
+LACKS: Final = MappingProxyType(
+    {
+        "warming": "by words only: the model is being loaded; search again in a second",
+        "resting": "by words only: the model failed and is tried again in some seconds",
+        "unavailable": "by words only: there is no model here; deskbook doctor says why",
+        "behind": "newer texts by words only: they are being embedded",
+    }
+)
+"""What a reply says where a search did not go by meaning everywhere."""
+
 NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
 
 
@@ -33,7 +44,9 @@ def show_hits(
     while True:
         end = place.offset + len(hits)
         more = bool(hits) and end < found.total
-        onward = cursor.encode(cursor.Place(place.cut, place.at, end), request.query, request.conditions)
+        onward = cursor.encode(
+            cursor.Place(place.cut, place.at, end, found.watermarks), request.asked, request.conditions
+        )
         body: dict[str, Any] = {
             "notice": NOTICE,
             "retrieval_id": retrieval_id,
@@ -42,8 +55,10 @@ def show_hits(
             "cursor": onward if more else None,
             "hits": hits,
         }
+        if found.lack is not None:
+            body["semantic"] = LACKS[found.lack]
         if not found.total:
-            body["message"] = NOTHING_FOUND + _hint(request, similar)
+            body["message"] = NOTHING_FOUND + _hint(request, found, similar)
         text = as_text(body)
         if len(text) <= request.reply_chars or longest < _LEAST_CHARS:
             return Reply(body, text), len(hits)
@@ -54,19 +69,38 @@ def show_hits(
             hits = [_hit(renderer, request, found.hits[0], place.at, longest)]
 
 
-def _hint(request: SearchRequest, similar: tuple[str, ...]) -> str:
-    if not similar:
-        return ""
-    return f" Nothing is kept under {request.conditions.symbol}; similar: {', '.join(similar)}."
+def _hint(request: SearchRequest, found: Found, similar: tuple[str, ...]) -> str:
+    hint = ""
+    if found.nothing_on:
+        hint = f" Nothing is kept about {' or '.join(found.nothing_on)}."
+    if similar:
+        hint += f" Nothing is kept under {request.conditions.symbol}; similar: {', '.join(similar)}."
+    return hint
 
 
 def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int, longest: int) -> dict[str, Any]:
     if not request.detailed:
         return renderer.concise(hit.version, at, _CONCISE_CHARS, _CONCISE_BYTES)
     shown = renderer.detailed(hit.version, at, longest)
-    score = None if hit.score is None else round(hit.score, 4)
-    shown["provenance"] = {"rank": hit.rank, "lexical_score": score}
+    shown["provenance"] = _provenance(hit)
     return shown
+
+
+def _provenance(hit: Hit) -> dict[str, Any]:
+    """Why a hit stands where it does: its rank and score, and those of each channel that found it."""
+    told: dict[str, Any] = {"rank": hit.rank, "score": _rounded(hit.score)}
+    if hit.trust != 1.0:
+        told["trust"] = hit.trust
+    evidence = hit.evidence
+    if evidence is not None and evidence.lexical_rank is not None:
+        told |= {"lexical_rank": evidence.lexical_rank, "lexical_score": _rounded(evidence.lexical_score)}
+    if evidence is not None and evidence.cosine is not None:
+        told |= {"vector_rank": evidence.vector_rank, "vector_score": _rounded(evidence.cosine)}
+    return told
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, 4)
 
 
 def show_memory(

@@ -11,6 +11,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -18,7 +19,6 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _TERM = re.compile(r"\w+")
-_PLAIN = re.compile(r"[\x00-\x7f]*")
 
 MAX_QUERY_TERMS = 32
 _MOST_MARKS = 30
@@ -52,6 +52,12 @@ def query_terms(query: str) -> tuple[str, ...]:
     return (telling or found)[:MAX_QUERY_TERMS]
 
 
+def is_stopword(word: str) -> bool:
+    """Whether a word in small letters is an English function word."""
+    return word in _STOPWORDS
+
+
+@lru_cache(maxsize=4_096)
 def facet(name: str, value: str) -> str:
     """An index term that stands for one filter condition: digits only, so that no tokenizer bends it."""
     digest = hashlib.blake2b(f"{name}\0{value}".encode(), digest_size=8).digest()
@@ -76,7 +82,7 @@ def _without_mark_floods(text: str) -> str:
 
 
 def _spread(text: str, cut_run: Callable[[str], str]) -> str:
-    if _PLAIN.fullmatch(text):
+    if text.isascii():
         return text
     plain = unicodedata.normalize("NFKC", _without_mark_floods(text))
     parts = []

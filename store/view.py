@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .engines.base import Snapshot
 from .entry import Entry
 from .rows import Caution, Filter, Flag, Holdings, Version
 from .symbols import Symbols
+from .vectors.base import Vectors, Wanted
 
 LIVE = "live"
 
@@ -28,6 +29,9 @@ class Layer:
     snapshot: Snapshot
     cut: int
     source: str | None = None
+    vectors: Vectors | None = None
+    watermark: int = 0
+    """The last entry up to which vectors are looked at."""
 
     def mark(self, version: Version) -> Version:
         """The version with its source."""
@@ -46,6 +50,13 @@ class Held(NamedTuple):
 
     place: Place
     terms: int
+
+
+class Alike(NamedTuple):
+    """A version whose text is like a query in meaning, and the cosine of the two."""
+
+    place: Place
+    cosine: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,24 +169,35 @@ class View:
         spellings = None if symbol is None else self.spellings(symbol)
         return self.layers[0].snapshot.unreconciled(spellings, self.cut, limit=limit)
 
+    def submit_of(self, client_order_id: str) -> str | None:
+        """The action id of the first submit under a client order id in the call's own ledger."""
+        return self.layers[0].snapshot.submit_of(client_order_id, self.cut)
+
     def cautions(self, *, limit: int) -> list[Caution]:
         """Warnings of the call's own ledger on theses that stand as they did then, newest first."""
         return self.layers[0].snapshot.cautions(self.cut, limit=limit)
 
-    def match(self, term: str, conditions: Filter, *, limit: int) -> list[Held]:
-        """Standing versions that hold a term, newest first in each layer."""
+    def match(
+        self, term: str, conditions: Filter, *, limit: int, symbols: tuple[str, ...] = ()
+    ) -> list[Held]:
+        """Standing versions that hold a term or are about one of the symbols, newest first in each layer."""
         conditions = self._lined(conditions)
         return [
             Held(Place(index, posting.sequence_from), posting.terms)
             for index, layer in enumerate(self.layers)
-            for posting in layer.snapshot.match(term, conditions, layer.cut, self.at, limit=limit)
+            for posting in layer.snapshot.match(
+                term, conditions, layer.cut, self.at, limit=limit, symbols=symbols
+            )
         ]
 
-    def count_matches(self, term: str, conditions: Filter, *, most: int) -> int:
-        """About how many versions hold a term, counted up to `most` in each layer; far cheaper than `match`."""
+    def count_matches(
+        self, term: str, conditions: Filter, *, most: int, symbols: tuple[str, ...] = ()
+    ) -> int:
+        """About how many versions `match` finds, counted up to `most` in each layer; far cheaper."""
         conditions = self._lined(conditions)
         return sum(
-            layer.snapshot.count_matches(term, conditions, layer.cut, most=most) for layer in self.layers
+            layer.snapshot.count_matches(term, conditions, layer.cut, most=most, symbols=symbols)
+            for layer in self.layers
         )
 
     def containing(self, literal: str, conditions: Filter, *, scan: int) -> list[Place]:
@@ -186,6 +208,41 @@ class View:
             for index, layer in enumerate(self.layers)
             for sequence in layer.snapshot.containing(literal, conditions, layer.cut, self.at, scan=scan)
         ]
+
+    def alike(self, vector: Any, conditions: Filter, *, limit: int) -> list[Alike]:
+        """Versions nearest to a query's vector, nearest first, the newer and the own layer first among equals.
+
+        The vectors are a cache that may lag behind: what is found must be looked up before it is shown.
+        """
+        conditions = self._lined(conditions)
+        found = [
+            Alike(Place(index, near.sequence), near.cosine)
+            for index, layer in enumerate(self.layers)
+            if layer.vectors is not None
+            for near in layer.vectors.nearest(
+                vector, Wanted(conditions, layer.cut, self.at, layer.watermark), limit
+            )
+        ]
+        return sorted(found, key=lambda near: (-near.cosine, near.place.layer, -near.place.sequence_from))[
+            :limit
+        ]
+
+    def cosines(self, vector: Any, places: Iterable[Place]) -> dict[Place, float]:
+        """The cosine of each place's text to a query's vector, where it has vectors."""
+        asked = list(places)
+        found: dict[Place, float] = {}
+        for index, layer in enumerate(self.layers):
+            sequences = [place.sequence_from for place in asked if place.layer == index]
+            if layer.vectors is not None and sequences:
+                wanted = Wanted(Filter(), layer.cut, self.at, layer.watermark)
+                told = layer.vectors.similarities(vector, wanted, sequences)
+                found |= {Place(index, sequence): cosine for sequence, cosine in told.items()}
+        return found
+
+    def holds_symbol(self, symbol: str) -> bool:
+        """Whether any memory is about the instrument, under any of its spellings, whatever became of it."""
+        spellings = self.spellings(symbol) or (symbol,)
+        return any(layer.snapshot.has_symbol(each, layer.cut) for layer in self.layers for each in spellings)
 
     def _newest(self, read: Callable[[Layer], Iterable[Version]], limit: int) -> list[Version]:
         return self._merged(read, lambda version: -version.effective_at, limit)

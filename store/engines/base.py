@@ -25,6 +25,7 @@ from ..rows import (
     Posting,
     Retrieval,
     Row,
+    Text,
     Version,
 )
 
@@ -85,14 +86,30 @@ class Snapshot(Protocol):
     def containing(self, literal: str, conditions: Filter, cut: int, at: int, *, scan: int) -> list[int]:
         """sequence_from of standing versions whose text holds `literal`, among the `scan` newest."""
 
-    def match(self, term: str, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Posting]:
-        """Standing versions whose text or labels hold the term, or the phrase it stands for, newest first."""
+    def match(
+        self, term: str, conditions: Filter, cut: int, at: int, *, limit: int, symbols: tuple[str, ...] = ()
+    ) -> list[Posting]:
+        """Standing versions whose text or labels hold the term, or the phrase it stands for, newest first.
+
+        And those about one of `symbols`, as they stand in their column; with an empty term only these.
+        """
 
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         """The versions an agent wrote up to the cut, newest first, whatever became of them."""
 
-    def count_matches(self, term: str, conditions: Filter, cut: int, *, most: int) -> int:
+    def count_matches(
+        self, term: str, conditions: Filter, cut: int, *, most: int, symbols: tuple[str, ...] = ()
+    ) -> int:
         """How many versions, standing or ended, the full-text index holds for a term, counted up to `most`."""
+
+    def texts(self, after: int, until: int, *, limit: int) -> list[Text]:
+        """Versions with after < sequence_from <= until whose text is searched, in that order; no order actions."""
+
+    def count_texts(self, after: int, until: int) -> int:
+        """How many versions `texts` would give without a limit."""
+
+    def has_symbol(self, symbol: str, cut: int) -> bool:
+        """Whether a version up to the cut is about the symbol, as it stands in its column."""
 
     def totals(self, cut: int) -> tuple[int, int]:
         """How many memories stood at the cut, and the terms of their first versions together."""

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from ..canonical import canonical
 from ..clock import LAST_INSTANT
@@ -15,16 +16,22 @@ from ..rows import Filter
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Cut in the sequence, instant for expiry in microseconds UTC, and hits already given."""
+    """Cut in the sequence, instant for expiry in microseconds UTC, and hits already given.
+
+    `watermarks` say how far the vectors of each layer reached on the first page; none: it went by words alone.
+    """
 
     cut: int
     at: int
     offset: int
+    watermarks: tuple[int, ...] | None = None
 
 
 def encode(place: Place, query: str, conditions: Filter) -> str:
     """The cursor text that stands for a place in one search."""
-    fields = [place.cut, place.at, place.offset, _digest(query, conditions)]
+    fields: list[Any] = [place.cut, place.at, place.offset, _digest(query, conditions)]
+    if place.watermarks:
+        fields.append(list(place.watermarks))
     return base64.urlsafe_b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
@@ -32,8 +39,9 @@ def decode(text: str, query: str, conditions: Filter) -> Place:
     """Read a cursor; raises InvalidInput when it is not ours or belongs to another search."""
     try:
         padded = text + "=" * (-len(text) % 4)
-        cut, at, offset, digest = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        place = Place(int(cut), int(at), int(offset))
+        fields = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        cut, at, offset, digest, *more = fields
+        place = Place(int(cut), int(at), int(offset), _watermarks(*more))
     except (ValueError, TypeError, OverflowError, RecursionError):
         raise InvalidInput(
             "cursor is not one that a search returned.", field="cursor", hint="Leave it out to start again."
@@ -45,6 +53,12 @@ def decode(text: str, query: str, conditions: Filter) -> Place:
             hint="Repeat the query and filters it came from, or leave it out to start again.",
         )
     return place
+
+
+def _watermarks(told: object = ()) -> tuple[int, ...]:
+    if not isinstance(told, list | tuple) or len(told) > 2 or not all(type(each) is int for each in told):
+        raise ValueError
+    return tuple(told)
 
 
 def _possible(place: Place) -> bool:

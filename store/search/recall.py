@@ -1,16 +1,32 @@
-"""One search over one snapshot: from a question to ranked versions and the record of what was considered."""
+"""One search over one view: from a question to ranked versions and the record of what was considered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from ..event_parts import Candidate, Selected
 from ..events import Retrieved
+from ..ids import MEMORY_ID
 from ..limits import CANDIDATES_KEPT
 from ..rows import Filter, Version
 from ..terms import query_terms
 from ..view import Place, View
-from .lexical import Scored, named_ids, rank_literal, rank_terms
+from .evidence import Evidence, gather
+from .fusion import Fused, fuse, relevant, setting_of
+from .instruments import Named
+from .lexical import rank_literal
+from .meaning import Lack, Meaning
+from .trust import Ranking, is_failure, trust_of
+
+Order = Literal["relevance", "losses_first"]
+
+WEIGHED: Final = 64
+"""Of the hits, so many of the best are weighed by their standing and age too; the others follow them."""
+
+REJECTED_KEPT: Final = 10
+"""Candidates that are kept in the record of a search which nothing answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +37,40 @@ class Question:
     conditions: Filter
     limit: int
     offset: int = 0
+    order: Order = "relevance"
+    meaning: Meaning = field(default_factory=Meaning)
+    ranking: Ranking = field(default_factory=Ranking)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One memory found, with its rank (from 1) and score; a listing has no score."""
+    """One memory found, with its rank (from 1); a listing has no score.
+
+    `score` is the evidence's score times `trust`.
+    """
 
     version: Version
     rank: int
-    score: float | None
+    score: float | None = None
+    trust: float = 1.0
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a search found in a view: the page of hits, and the best candidates with their scores."""
 
-    mode: str
+    mode: Literal["recent", "literal", "terms", "hybrid"]
     cut: int
     inherited_cut: int | None
     total: int
     hits: tuple[Hit, ...]
     candidates: tuple[Candidate, ...]
+    model: str | None = None
+    watermarks: tuple[int, ...] = ()
+    lack: Lack | None = None
+    nothing_on: tuple[str, ...] = ()
+    """Instruments that the query names and of which the memory holds nothing, as typed."""
 
     def record(self, question: Question, as_of: int | None, handed_over: int, rendered: str) -> Retrieved:
         """The event that records this search; the first `handed_over` hits were handed over."""
@@ -49,9 +78,13 @@ class Found:
             query=question.query,
             mode=self.mode,
             filters=question.conditions.as_content(),
+            order=None if question.order == "relevance" else question.order,
             as_of=as_of,
             cut=self.cut,
             inherited_cut=self.inherited_cut,
+            model=self.model,
+            watermark=self.watermarks[0] if self.watermarks else None,
+            inherited_watermark=self.watermarks[1] if len(self.watermarks) > 1 else None,
             total=self.total,
             candidates=self.candidates,
             selected=tuple(selected(hit.version) for hit in self.hits[:handed_over]),
@@ -61,42 +94,146 @@ class Found:
 
 def recall(view: View, question: Question) -> Found:
     """Search what the view sees, with expiry judged at the view's instant."""
-    if not question.query.strip():
+    query = question.query.strip()
+    if not query:
         return _newest(view, question)
-    terms = query_terms(question.query)
-    if terms:
-        mode = "terms"
-        ranked = _ids_first(view, terms, question.conditions, rank_terms(view, terms, question.conditions))
+    if not query_terms(query):
+        ranked = [
+            Fused(Evidence(each.place, rank, each.score), each.score)
+            for rank, each in _literal(view, question)
+        ]
+        return _found(view, question, ranked, ranked, ())
+    gathered = gather(view, query, question.conditions, question.meaning)
+    absent = tuple(named for named in gathered.instruments if not named.held)
+    setting = setting_of(question.meaning.model)
+    fused = fuse(gathered, setting)
+    if absent and len(absent) == len(gathered.instruments):
+        answers: list[Fused] = []
+    elif question.meaning.vector is None:
+        answers = fused
     else:
-        mode = "literal"
-        ranked = rank_literal(view, question.query.strip(), question.conditions)
-    best = ranked[: max(CANDIDATES_KEPT, question.offset + question.limit)]
-    hits = tuple(
-        Hit(_standing(view, scored), rank, scored.score) for rank, scored in enumerate(best, start=1)
+        answers = relevant(query, fused, setting)
+    return _found(view, question, _named_first(view, query, question.conditions, answers), fused, absent)
+
+
+def _literal(view: View, question: Question) -> Iterator[tuple[int, Fused]]:
+    found = rank_literal(view, question.query.strip(), question.conditions)
+    yield from enumerate(found, start=1)
+
+
+def _found(
+    view: View, question: Question, answers: list[Fused], fused: Sequence[Fused], absent: tuple[Named, ...]
+) -> Found:
+    weighed, gone = _weighed(view, question, answers[:WEIGHED])
+    rest = answers[WEIGHED:]
+    wanted = max(CANDIDATES_KEPT, question.offset + question.limit)
+    for each in rest[: max(0, wanted - len(weighed))]:
+        version = _version(view, each, question.conditions)
+        if version is None:
+            gone += 1
+        else:
+            weighed.append(Hit(version, 0, each.score, 1.0, each.evidence))
+    hits = tuple(replace(hit, rank=rank) for rank, hit in enumerate(weighed, start=1))
+    considered = hits[:CANDIDATES_KEPT] or _rejected(view, question.conditions, fused)
+    lexical = not query_terms(question.query)
+    meant = question.meaning.vector is not None
+    return Found(
+        mode="literal" if lexical else "hybrid" if meant else "terms",
+        cut=view.cut,
+        inherited_cut=view.inherited_cut,
+        total=len(answers) - gone,
+        hits=hits[question.offset : question.offset + question.limit],
+        candidates=tuple(map(_candidate, considered)),
+        model=question.meaning.model if meant else None,
+        watermarks=tuple(layer.watermark for layer in view.layers) if meant else (),
+        lack=question.meaning.lack or _behind(view, question),
+        nothing_on=tuple(named.word for named in absent),
     )
-    page = hits[question.offset : question.offset + question.limit]
-    return Found(mode, view.cut, view.inherited_cut, len(ranked), page, _candidates(hits[:CANDIDATES_KEPT]))
+
+
+def _weighed(view: View, question: Question, answers: Sequence[Fused]) -> tuple[list[Hit], int]:
+    """The best answers by score, standing and age, or failures first; and how many no longer stand."""
+    hits = []
+    for each in answers:
+        version = _version(view, each, question.conditions)
+        if version is not None:
+            trust = round(trust_of(version, view.at, question.ranking), 4)
+            named = each.evidence.lexical_rank is None and each.evidence.vector_rank is None
+            score = each.score if named else round(each.score * trust, 6)
+            hits.append(Hit(version, 0, score, 1.0 if named else trust, each.evidence))
+    hits.sort(key=lambda hit: -(hit.score or 0.0))
+    if question.order == "losses_first":
+        hits.sort(key=lambda hit: not is_failure(hit.version))
+    return hits, len(answers) - len(hits)
+
+
+def _behind(view: View, question: Question) -> Lack | None:
+    """Whether texts that may be looked into have no vectors yet."""
+    if question.meaning.vector is None:
+        return None
+    return "behind" if any(layer.watermark < layer.cut for layer in view.layers) else None
+
+
+def _rejected(view: View, conditions: Filter, fused: Sequence[Fused]) -> tuple[Hit, ...]:
+    """The best candidates of a search that nothing answered, for its record."""
+    found = []
+    for each in fused[:REJECTED_KEPT]:
+        version = _version(view, each, conditions)
+        if version is not None:
+            found.append(Hit(version, 0, each.score, 1.0, each.evidence))
+    return tuple(found)
 
 
 def _newest(view: View, question: Question) -> Found:
     total = view.count_versions(question.conditions)
     versions = view.versions(question.conditions, limit=question.offset + question.limit)
-    hits = tuple(Hit(version, rank, None) for rank, version in enumerate(versions, start=1))
+    hits = tuple(Hit(version, rank) for rank, version in enumerate(versions, start=1))
     page = hits[question.offset :]
-    return Found("recent", view.cut, view.inherited_cut, total, page, _candidates(page))
+    if question.order == "losses_first":
+        page = tuple(sorted(page, key=lambda hit: not is_failure(hit.version)))
+    return Found("recent", view.cut, view.inherited_cut, total, page, tuple(map(_candidate, page)))
 
 
-def _ids_first(view: View, terms: tuple[str, ...], conditions: Filter, ranked: list[Scored]) -> list[Scored]:
+def _named_first(view: View, query: str, conditions: Filter, answers: list[Fused]) -> list[Fused]:
     """Put the memories that the query names by id before all others, when they meet the conditions."""
-    named = [place for name in named_ids(terms) if (place := view.place(name)) is not None]
-    first = [place for place in named if _meets(_standing_at(view, place), conditions, view)]
-    top = 1 + (ranked[0].score if ranked else 0.0)
-    return [Scored(place, top) for place in first] + [hit for hit in ranked if hit.place not in first]
+    places = [place for name in _ids_named(view, query) if (place := view.place(name)) is not None]
+    first = [place for place in dict.fromkeys(places) if _standing(view, place, conditions) is not None]
+    top = 2 * (1 + (answers[0].score if answers else 0.0))
+    named = [Fused(Evidence(place), top) for place in first]
+    return named + [each for each in answers if each.place not in first]
+
+
+def _ids_named(view: View, query: str) -> Iterator[str]:
+    """Ids of memories in a query, and the orders whose client order id is one of its words."""
+    for word in query.split():
+        yield from MEMORY_ID.findall(word)
+        bare = word.strip(".,;:!?'\"()")
+        action = view.submit_of(bare) if any(map(str.isdigit, bare)) else None
+        if action is not None:
+            yield action
 
 
 def selected(version: Version) -> Selected:
     """The record that a version was shown."""
     return Selected(id=version.memory_id, version=version.version, source=version.source)
+
+
+def _version(view: View, fused: Fused, conditions: Filter) -> Version | None:
+    """A candidate's version. What words found stands and meets the conditions; the vectors may lag behind."""
+    if fused.evidence.lexical_rank is None:
+        return _standing(view, fused.place, conditions)
+    version = view.version_at(fused.place)
+    if version is None:
+        raise LookupError(f"the full-text index names {fused.place.sequence_from}, which is no version")
+    return version
+
+
+def _standing(view: View, place: Place, conditions: Filter) -> Version | None:
+    """The version at a place, if it stands and meets the conditions."""
+    version = view.version_at(place)
+    if version is None or view.place(version.memory_id) != place or not _meets(version, conditions, view):
+        return None
+    return version
 
 
 def _meets(version: Version, conditions: Filter, view: View) -> bool:
@@ -120,25 +257,23 @@ def _on_line(version: Version, symbol: str | None, view: View) -> bool:
     return named == view.instrument(symbol)
 
 
-def _standing(view: View, scored: Scored) -> Version:
-    return _standing_at(view, scored.place)
-
-
-def _standing_at(view: View, place: Place) -> Version:
-    version = view.version_at(place)
-    if version is None:
-        raise LookupError(f"the full-text index names {place.sequence_from}, which is no version")
-    return version
-
-
-def _candidates(hits: tuple[Hit, ...]) -> tuple[Candidate, ...]:
-    return tuple(
-        Candidate(
-            id=hit.version.memory_id,
-            version=hit.version.version,
-            source=hit.version.source,
-            lexical_rank=hit.rank,
-            lexical_score=None if hit.score is None else f"{hit.score:.4f}",
+def _candidate(hit: Hit) -> Candidate:
+    version, evidence = hit.version, hit.evidence
+    if evidence is None:  # of a listing, whose order is that of the entries
+        return Candidate(
+            id=version.memory_id, version=version.version, source=version.source, lexical_rank=hit.rank
         )
-        for hit in hits
+    return Candidate(
+        id=version.memory_id,
+        version=version.version,
+        source=version.source,
+        lexical_rank=evidence.lexical_rank,
+        lexical_score=None if evidence.lexical_rank is None else _digits(evidence.lexical_score),
+        vector_rank=evidence.vector_rank,
+        vector_score=_digits(evidence.cosine),
+        score=_digits(hit.score),
     )
+
+
+def _digits(score: float | None) -> str | None:
+    return None if score is None else f"{score:.4f}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from store import Book, Caller, SearchRequest
+from store import Book, Caller, SearchRequest, ids
 from store.commands import (
     CloseThesis,
     Command,
@@ -107,6 +107,7 @@ def new_history() -> Callable[..., Any]:
         series = random.Random(1)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(secrets, "randbits", series.getrandbits)
+            ids._places.begin()
             history = History(folder, run)
             try:
                 yield history

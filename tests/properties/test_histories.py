@@ -16,7 +16,7 @@ from store.errors import NotFound
 from store.lifecycle import STATUSES, STEPS, first_status
 from store.rows import EntryFilter
 
-WORDS = ("breakout", "earnings", "目标价", "Nestlé", "BRK.B", "risk-off", "margin", "the", "🚀", "50%")
+WORDS = ("breakout", "earnings", "目标价", "Zürich", "v2.1", "risk-off", "margin", "the", "🚀", "50%")
 KINDS = (
     "note note replace propose risk decide lesson open open update update close resolve flag search state get"
 ).split()

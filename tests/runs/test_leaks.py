@@ -329,7 +329,7 @@ def test_a_store_without_its_cut_is_caught_by_leaks(trial: Trial, monkeypatch: p
 
 def test_a_store_without_its_pin_is_caught_by_leaks(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def layers(inheritance: Inheritance, at: int) -> Any:
+    def layers(inheritance: Inheritance, at: int, *, meaning: bool = False) -> Any:
         assert inheritance._engine is not None
         with inheritance._engine.read() as snapshot:
             yield (Layer(snapshot, no_cut(snapshot, at), LIVE),)

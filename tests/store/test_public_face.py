@@ -30,6 +30,8 @@ BOOK = {
     "head": "",
     "snapshot": "",
     "rebuild": "progress",
+    "embed_next": "most",
+    "embedding_backlog": "",
     "status": "",
     "close": "",
 }
@@ -63,7 +65,7 @@ def test_what_a_caller_hands_in_has_exactly_these_fields() -> None:
         "resolves_any",
     ]  # fmt: skip
     assert list(SearchRequest.__slots__) == [
-        "query", "conditions", "as_of", "limit", "cursor", "detailed", "reply_chars",
+        "query", "conditions", "as_of", "limit", "cursor", "order", "detailed", "reply_chars",
     ]  # fmt: skip
     assert list(Filter.__slots__) == [
         "kind", "symbol", "status", "tags", "agent", "since", "until", "lines",

@@ -336,7 +336,8 @@ def test_a_search_is_recorded_with_all_that_it_saw_and_gave(seat: Any) -> None:
     assert (content["cut"], content["total"]) == (cut, 70)
     assert len(content["candidates"]) == 50
     assert all(
-        set(one) == {"id", "version", "lexical_rank", "lexical_score"} for one in content["candidates"]
+        set(one) == {"id", "version", "lexical_rank", "lexical_score", "score"}
+        for one in content["candidates"]
     )
     assert [one["lexical_rank"] for one in content["candidates"]] == list(range(1, 51))
     assert [one["id"] for one in content["selected"]] == [hit["id"] for hit in reply.body["hits"]]

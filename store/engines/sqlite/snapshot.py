@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from ...entry import COLUMNS, Entry
 from ...lifecycle import LESSON, ORDER_ACTION, THESIS
-from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Version
+from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Text, Version
 from ...symbols import Line
 from ...terms import facet
 from .export_reads import ExportReads
@@ -20,6 +21,16 @@ _RETRIEVAL = ", ".join(field.name for field in fields(Retrieval))
 _DELIVERY = ", ".join(field.name for field in fields(Delivery))
 _FLAG = ", ".join(f"f.{field.name}" for field in fields(Flag))
 
+_TEXT_FIELDS = tuple(field.name for field in fields(Text))
+_TEXT = (
+    "v.sequence_from, v.sequence_to, p.sequence_from, p.text, v.kind, v.status, v.review_state, v.symbol, v.text,"
+    " v.tags, v.agent, v.effective_at, v.expires_at, e.content_sha256"
+)
+_TEXTS = (
+    "FROM memory_versions v JOIN memory_events e ON e.sequence = v.sequence_from"
+    " LEFT JOIN memory_versions p ON p.memory_id = v.memory_id AND p.version = v.version - 1"
+    f" WHERE v.sequence_from > ? AND v.sequence_from <= ? AND v.kind <> '{ORDER_ACTION}'"
+)
 _FLAGGED = (
     "FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
     f" WHERE f.sequence <= ? AND {STANDING}"
@@ -99,7 +110,8 @@ class SqliteSnapshot(OrderReads, ExportReads):
 
     def version(self, memory_id: str, cut: int) -> Version | None:
         row = self._one(
-            f"SELECT {VERSION} FROM memory_versions v WHERE memory_id = ? AND sequence_from <= ?"
+            # With "= ?" SQLite would plan the statement anew for every id that is bound (ORDER BY looks at it).
+            f"SELECT {VERSION} FROM memory_versions v WHERE memory_id = +? AND sequence_from <= ?"
             " ORDER BY version DESC LIMIT 1",
             (memory_id, cut),
         )
@@ -131,13 +143,15 @@ class SqliteSnapshot(OrderReads, ExportReads):
         )
         return [int(sequence) for (sequence,) in rows]
 
-    def match(self, term: str, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Posting]:
+    def match(
+        self, term: str, conditions: Filter, cut: int, at: int, *, limit: int, symbols: tuple[str, ...] = ()
+    ) -> list[Posting]:
         where, bindings = _where(conditions, cut, at)
         rows = self._connection.execute(
             "SELECT t.rowid, v.terms FROM memory_text t"
             " CROSS JOIN memory_versions v ON v.sequence_from = t.rowid"
             f" WHERE memory_text MATCH ? AND t.rowid <= ? AND {where} ORDER BY t.rowid DESC LIMIT ?",
-            (_match_expression(term, conditions), cut, *bindings, limit),
+            (_match_expression(term, conditions, symbols), cut, *bindings, limit),
         )
         return [Posting(*row) for row in rows]
 
@@ -149,12 +163,34 @@ class SqliteSnapshot(OrderReads, ExportReads):
         )
         return [to_version(row) for row in rows]
 
-    def count_matches(self, term: str, conditions: Filter, cut: int, *, most: int) -> int:
+    def count_matches(
+        self, term: str, conditions: Filter, cut: int, *, most: int, symbols: tuple[str, ...] = ()
+    ) -> int:
         row = self._one(
             "SELECT count(*) FROM (SELECT rowid FROM memory_text WHERE memory_text MATCH ? AND rowid <= ? LIMIT ?)",
-            (_match_expression(term, conditions), cut, most),
+            (_match_expression(term, conditions, symbols), cut, most),
         )
         return int(row[0]) if row else 0
+
+    def texts(self, after: int, until: int, *, limit: int) -> list[Text]:
+        rows = self._connection.execute(
+            f"SELECT {_TEXT} {_TEXTS} ORDER BY v.sequence_from LIMIT ?", (after, until, limit)
+        )
+        return [_to_text(row) for row in rows]
+
+    def count_texts(self, after: int, until: int) -> int:
+        row = self._one(
+            "SELECT count(*) FROM memory_versions v"
+            f" WHERE v.sequence_from > ? AND v.sequence_from <= ? AND v.kind <> '{ORDER_ACTION}'",
+            (after, until),
+        )
+        return int(row[0]) if row else 0
+
+    def has_symbol(self, symbol: str, cut: int) -> bool:
+        found = self._one(
+            "SELECT 1 FROM memory_versions WHERE symbol = ? AND sequence_from <= ? LIMIT 1", (symbol, cut)
+        )
+        return found is not None
 
     def totals(self, cut: int) -> tuple[int, int]:
         row = self._one(
@@ -212,20 +248,35 @@ class SqliteSnapshot(OrderReads, ExportReads):
         return found is not None
 
 
-def _match_expression(term: str, conditions: Filter) -> str:
+def _to_text(row: tuple[Any, ...]) -> Text:
+    named = dict(zip(_TEXT_FIELDS, row, strict=True))
+    named["tags"] = tuple(json.loads(named["tags"]))
+    return Text(**named)
+
+
+def _match_expression(term: str, conditions: Filter, symbols: tuple[str, ...]) -> str:
     """An FTS5 query of quoted strings only; nothing the caller typed is read as syntax."""
-    quoted = '"' + term.replace('"', '""') + '"'
+    choices = []
+    if term:
+        quoted = '"' + term.replace('"', '""') + '"'
+        choices.append(f"({{body labels}} : {quoted})")
+    if symbols:
+        choices.append(_on_symbols(symbols))
+    expression = " OR ".join(choices)
     named = [("kind", conditions.kind), ("status", conditions.status), ("agent", conditions.agent)]
     named += [("tag", tag) for tag in conditions.tags]
-    facets = [f'"{facet(name, value)}"' for name, value in named if value]
-    spellings = [line.symbol for line in conditions.lines]
+    facets = [f'(facets : "{facet(name, value)}")' for name, value in named if value]
+    spellings = tuple(line.symbol for line in conditions.lines)
     if not spellings and conditions.symbol:
-        spellings = [conditions.symbol]
+        spellings = (conditions.symbol,)
     if spellings:
-        symbols = dict.fromkeys(facet("symbol", spelling) for spelling in spellings)
-        facets.append("(" + " OR ".join(f'"{symbol}"' for symbol in symbols) + ")")
-    expression = f"{{body labels}} : {quoted}"
-    return f"({expression}) AND (facets : ({' AND '.join(facets)}))" if facets else expression
+        facets.append(_on_symbols(spellings))
+    return " AND ".join([f"({expression})", *facets])
+
+
+def _on_symbols(symbols: tuple[str, ...]) -> str:
+    digests = dict.fromkeys(facet("symbol", symbol) for symbol in symbols)
+    return "(facets : (" + " OR ".join(f'"{each}"' for each in digests) + "))"
 
 
 def _where(conditions: Filter, cut: int, at: int) -> tuple[str, tuple[Any, ...]]:

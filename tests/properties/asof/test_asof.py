@@ -214,7 +214,7 @@ def layers_by(cut: Callable[[SqliteSnapshot, int, int], int]) -> Break:
     """The inherited layer is cut elsewhere; the function is given snapshot, instant and pin."""
 
     @contextmanager
-    def layers(inheritance: Inheritance, at: int) -> Iterator[tuple[Layer, ...]]:
+    def layers(inheritance: Inheritance, at: int, *, meaning: bool = False) -> Iterator[tuple[Layer, ...]]:
         if inheritance._engine is None:
             yield ()
             return

@@ -1,0 +1,141 @@
+"""The side of a search that goes by meaning: a query's vector, and the vectors of the ledgers it looks into.
+
+A live search never waits for vectors: what is not embedded yet is found by its words. A search in a run waits, and
+embeds what is missing itself, so that a replay finds the same; it says how far the vectors reached.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..embedding.loading import Encoder
+from ..engines.base import Snapshot
+from ..errors import EmbeddingFailed, StoreError
+from ..vectors.base import Step, Vectors
+
+if TYPE_CHECKING:
+    from ..embedding.base import Embedded
+    from ..vectors.index import VectorIndex
+
+LIVE_WAIT_SECONDS: Final = 1.0
+"""How long a live search waits for a model that is being loaded."""
+
+RUN_WAIT_SECONDS: Final = 20.0
+"""How long a search in a run waits for the model and for the vectors of what it may see."""
+
+BATCH: Final = 32
+"""Texts embedded while the lock is held, so that processes take turns."""
+
+_AT_ONCE: Final = 8
+_TURN_SECONDS: Final = 0.02
+
+Lack = Literal["warming", "resting", "unavailable", "behind"]
+"""Why a search went by words, or not everywhere by meaning."""
+
+OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A query's vector and what made it; both None where a search goes by words alone."""
+
+    vector: Embedded | None = None
+    model: str | None = None
+    lack: Lack | None = None
+
+
+class LedgerVectors:
+    """The vectors of one open ledger, kept up by whoever asks; none without an encoder that has a model."""
+
+    def __init__(
+        self, encoder: Encoder | None = None, open_index: Callable[[], VectorIndex] | None = None
+    ) -> None:
+        self._encoder = encoder or Encoder()
+        self._open_index = open_index
+        self._snapshot: OpenSnapshot = _never
+        self._found: VectorIndex | None = None
+
+    @classmethod
+    def of(
+        cls, root: Path, ledger: Path, store_id: str, encoder: Encoder | None, snapshot: OpenSnapshot
+    ) -> LedgerVectors:
+        """The vectors of the ledger file at `ledger` below `root`."""
+
+        def open_index() -> VectorIndex:
+            from ..vectors.index import VectorIndex  # noqa: PLC0415 - brings numpy, after the model or with it
+
+            return VectorIndex(root, ledger, store_id, made.model)
+
+        made = encoder or Encoder()
+        vectors = cls(made, open_index if made.enabled else None)
+        vectors._snapshot = snapshot
+        return vectors
+
+    @property
+    def _index(self) -> VectorIndex | None:
+        if self._found is None and self._open_index is not None:
+            self._found = self._open_index()
+        return self._found
+
+    def meant(self, query: str, *, in_run: bool) -> Meaning:
+        """The query's vector, where there is a model and a text to find the meaning of."""
+        if not self._encoder.enabled or not any(character.isalnum() for character in query):
+            return Meaning()
+        vector = self._encoder.query(query, RUN_WAIT_SECONDS if in_run else LIVE_WAIT_SECONDS)
+        if vector is not None:
+            return Meaning(vector, self._encoder.model)
+        state = self._encoder.state
+        return Meaning(lack=state if state in ("warming", "unavailable") else "resting")
+
+    def at(self, snapshot: Snapshot, cut: int) -> tuple[Vectors | None, int]:
+        """The vectors as a snapshot may use them, and the last entry up to which every text has them."""
+        index = self._index
+        return (None, 0) if index is None else (index.scan(snapshot), index.reach(snapshot, cut))
+
+    def backlog(self) -> int:
+        """How many texts have no vectors yet."""
+        index = self._index
+        if index is None:
+            return 0
+        with self._snapshot() as snapshot:
+            head = snapshot.head()
+            return index.backlog(snapshot, head.sequence if head else 0)
+
+    def step(self, most: int) -> Step | None:
+        """Embed the next texts, at most `most`; None where there is no model, or it is not loaded.
+
+        Raises StoreError for what stands in the folder's place, OSError for what the disk does.
+        """
+        embedder = self._encoder.ready()
+        index = self._index if embedder is not None else None
+        if embedder is None or index is None:
+            return None
+        try:
+            return index.catch_up(self._snapshot, embedder, most)
+        except EmbeddingFailed as fault:
+            self._encoder.failed(fault)
+            return None
+
+    def wait(self, seconds: float = RUN_WAIT_SECONDS) -> None:
+        """Embed all that is missing, for at most so long; what fails is left to be found by its words."""
+        until = time.monotonic() + seconds
+        if self._encoder.ready(seconds) is None:
+            return
+        while time.monotonic() < until:
+            try:
+                done = self.step(_AT_ONCE)
+            except (StoreError, OSError):
+                return
+            if done is None or not done.more:
+                return
+            if done.busy:
+                time.sleep(_TURN_SECONDS)
+
+
+def _never() -> AbstractContextManager[Snapshot]:
+    raise LookupError("no ledger is open here")

@@ -1,0 +1,83 @@
+"""What a memory's standing and age count in the order of hits, and which memories tell of a failure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from ..clock import SECOND
+from ..rows import Version
+
+_DAY: Final = 24 * 3600 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How much standing and age change a score; factors of 1 and shares of 0 change nothing."""
+
+    validated: float = 1.05
+    contradicted: float = 0.85
+    ended: float = 0.9
+    """Superseded, retired, withdrawn or resolved."""
+
+    stale: float = 0.9
+    """Past its review date."""
+
+    tally: float = 0.05
+    """The most that a lesson's outcomes raise or lower its score, as a share."""
+
+    age: float = 0.05
+    """The most that age lowers a score, as a share; half of it at `half_life_days`."""
+
+    half_life_days: int = 365
+
+
+_ENDED: Final = frozenset({"superseded", "retired", "withdrawn", "resolved"})
+_LOST: Final = frozenset(
+    {"loss", "lost", "losing", "stop", "stopped", "stopped_out", "invalidated", "failed"}
+)
+
+
+def trust_of(version: Version, at: int, ranking: Ranking) -> float:
+    """The factor on a version's score at an instant (microseconds, UTC)."""
+    factor = 1.0
+    if version.status == "validated":
+        factor *= ranking.validated
+    elif version.status == "contradicted":
+        factor *= ranking.contradicted
+    elif version.status in _ENDED:
+        factor *= ranking.ended
+    if version.stale_at is not None and version.stale_at <= at:
+        factor *= ranking.stale
+    factor *= 1 + ranking.tally * _balance(version.details.get("tally"))
+    days = max(0, at - version.effective_at) / _DAY
+    return factor * (1 - ranking.age * days / (days + ranking.half_life_days))
+
+
+def is_failure(version: Version) -> bool:
+    """Whether a memory tells of what went wrong: a loss, a lesson refuted, an order refused."""
+    if version.status in ("contradicted", "rejected") or _balance(version.details.get("tally")) < 0:
+        return True
+    outcome = version.details.get("outcome")
+    if not isinstance(outcome, dict):
+        return False
+    if re.sub(r"[\s_-]+", "_", str(outcome.get("result", "")).strip().lower()) in _LOST:
+        return True
+    return any(_negative(outcome.get(name)) for name in ("pnl", "return_pct"))
+
+
+def _balance(tally: Any) -> float:
+    """From -1, all outcomes against, to 1, all for; 0 where there are none."""
+    if not isinstance(tally, dict):
+        return 0.0
+    supports, contradicts = int(tally.get("supports", 0)), int(tally.get("contradicts", 0))
+    return (supports - contradicts) / ((supports + contradicts) or 1)
+
+
+def _negative(value: Any) -> bool:
+    try:
+        return value is not None and Decimal(str(value)) < 0
+    except InvalidOperation:
+        return False

@@ -1,0 +1,1 @@
+"""Vectors of memories' texts beside each ledger: a cache in a file of its own, searched by similarity."""
