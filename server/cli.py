@@ -15,6 +15,7 @@ from .commands import (
     checkpointing,
     demonstrating,
     doctoring,
+    embedding,
     exporting,
     importing,
     installing,
@@ -71,6 +72,7 @@ for command in (
     reading.log,
     running.leaks,
     exporting.export,
+    embedding.embed,
     demonstrating.demo,
 ):
     app.command()(command)

@@ -19,6 +19,7 @@ from store.errors import NotFound, StoreClosed, StoreError, StoreVanished
 from store.paths import ledger_path
 
 from . import __version__
+from .embedding import Embeddings, encoder_of
 from .exporting import Exports
 from .identity import Identity
 from .settings import Settings
@@ -33,7 +34,7 @@ _Key = tuple[str, str | None]
 
 @dataclass(slots=True)
 class _Slot:
-    """One ledger's place: the opening that its calls share, how many use it, and how many exports look at it."""
+    """One ledger's place: the opening that its calls share, how many use it, how many background threads hold it."""
 
     key: _Key
     opening: Future[Book] = field(default_factory=Future)
@@ -56,6 +57,7 @@ class OpenLedgers:
         self._closed = False
         self._mutex = threading.Lock()
         self._exports = Exports(settings, self._view)
+        self._embeddings = Embeddings(encoder_of(settings, os.environ), self._hold)
 
     @contextmanager
     def use(self, identity: Identity, run: str | None, now: int | None) -> Iterator[Book]:
@@ -70,6 +72,7 @@ class OpenLedgers:
         finally:
             self._leave(slot)
             self._exports.touched(slot.key)
+            self._embeddings.touched(slot.key)
 
     def begun(self, identity: Identity, run: str | None) -> bool:
         """Whether a refusal has a ledger to stand in: no refused call begins a run."""
@@ -97,6 +100,7 @@ class OpenLedgers:
     def close(self) -> None:
         """Finish what is queued in every ledger and close it; a ledger that opens later is closed at once."""
         self._exports.stop()
+        self._embeddings.stop()
         with self._mutex:
             self._closed = True
             opened = [slot for slot in self._slots.values() if slot.opening.done()]
@@ -104,20 +108,24 @@ class OpenLedgers:
         for slot in opened:
             slot.opening.result().close()
 
-    def _view(self, key: _Key) -> AbstractContextManager[Snapshot] | None:
-        """A view of a ledger that stands open, which stays open as long as it is looked at; None where none does."""
+    def _hold(self, key: _Key) -> AbstractContextManager[Book] | None:
+        """A ledger that stands open, which stays open as long as it is held; None where none does."""
         with self._mutex:
             slot = self._slots.get(key)
             if slot is None or not slot.opening.done() or slot.opening.exception() is not None:
                 return None
             slot.views += 1
-        return self._viewed(slot)
+        return self._held(slot)
+
+    def _view(self, key: _Key) -> AbstractContextManager[Snapshot] | None:
+        """A view of a ledger that stands open; None where none does."""
+        held = self._hold(key)
+        return None if held is None else _viewed(held)
 
     @contextmanager
-    def _viewed(self, slot: _Slot) -> Iterator[Snapshot]:
+    def _held(self, slot: _Slot) -> Iterator[Book]:
         try:
-            with slot.opening.result().snapshot() as snapshot:
-                yield snapshot
+            yield slot.opening.result()
         finally:
             with self._mutex:
                 slot.views -= 1
@@ -192,10 +200,18 @@ class OpenLedgers:
                 durability=store.durability,
                 zone=self._settings.clock.zone,
                 symbols=self._settings.symbols.rules,
+                encoder=self._embeddings.encoder,
+                ranking=self._settings.ranking.rules,
                 product=f"deskbook {__version__}",
             )
         except NotFound:
             raise _vanished("ledger") from None
+
+
+@contextmanager
+def _viewed(held: AbstractContextManager[Book]) -> Iterator[Snapshot]:
+    with held as book, book.snapshot() as snapshot:
+        yield snapshot
 
 
 def _vanished(what: str) -> StoreVanished:

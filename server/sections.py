@@ -1,7 +1,7 @@
 """The sections of a config file as frozen models, one for each table, with every key they take.
 
-Read by this version: store, clock, desk, agents, profiles, http, limits, symbols, log, publish. Accepted and
-checked, so that a config stays valid when the feature arrives: export, embedding, approval, review, retention.
+Read by this version: store, clock, desk, agents, profiles, http, limits, export, embedding, ranking, symbols, log,
+publish. Accepted and checked, so that a config stays valid when the feature arrives: approval, review, retention.
 
 A field's `description` says what is allowed in it, and is what an error shows. Ages are integer
 microseconds once read. No field takes a secret: keys that end in `_env` name an environment variable.
@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 from store.errors import ConfigError
 from store.limits import IDENTIFIER_CHARS, TEXT_CHARS
 from store.names import name_fault
+from store.search.trust import Ranking
 from store.symbols import Symbols
 
 from .aliases import Meaning, read_meaning, symbols_of, written
@@ -291,6 +292,30 @@ class EmbeddingSettings(Section):
     url: Url | None = _optional(URL)
 
 
+_RANKING: Final = Ranking()
+
+
+def _factor(default: float, most: float) -> Any:
+    return Field(default=default, ge=0, le=most, description=f"a number from 0 to {most:g}")
+
+
+class RankingSettings(Section):
+    """`[ranking]`: what standing and age count in the order of hits; factors of 1 and shares of 0 change nothing."""
+
+    validated: float = _factor(_RANKING.validated, 2)
+    contradicted: float = _factor(_RANKING.contradicted, 2)
+    ended: float = _factor(_RANKING.ended, 2)
+    stale: float = _factor(_RANKING.stale, 2)
+    tally: float = _factor(_RANKING.tally, 1)
+    age: float = _factor(_RANKING.age, 1)
+    half_life_days: int = _count(_RANKING.half_life_days, 1, 36_500)
+
+    @property
+    def rules(self) -> Ranking:
+        """The weights as the store applies them."""
+        return Ranking(**self.model_dump())
+
+
 def _gate() -> Any:
     return Field(default="auto", description='"auto", "review" or "ask"')
 
@@ -368,6 +393,7 @@ class Sections(Section):
     limits: LimitSettings = Field(default_factory=LimitSettings)
     export: ExportSettings = Field(default_factory=ExportSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    ranking: RankingSettings = Field(default_factory=RankingSettings)
     approval: ApprovalSettings = Field(default_factory=ApprovalSettings)
     review: ReviewSettings = Field(default_factory=ReviewSettings)
     symbols: SymbolSettings = Field(default_factory=SymbolSettings)

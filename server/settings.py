@@ -35,6 +35,7 @@ _VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "DESKBOOK_AGENT": "agent",
         "DESKBOOK_LOG_LEVEL": "log.level",
         "DESKBOOK_EXPORT": "export.enabled",
+        "DESKBOOK_EMBEDDING": "embedding.provider",
     }
 )
 _FLAGS: Final[Mapping[str, str]] = MappingProxyType(

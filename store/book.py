@@ -189,6 +189,10 @@ class Book(Readings):
         """
         return self._vectors.step(most)
 
+    def forget_vectors(self) -> None:
+        """Take the vectors of the encoder's model away; they are made anew from the first text on."""
+        self._vectors.forget()
+
     def embedding_backlog(self) -> int:
         """How many texts have no vectors yet; 0 where there is no model."""
         return self._vectors.backlog()

@@ -31,6 +31,9 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
 
+# Most tests are not about meaning, and each of their many processes would load the model: those that are say so.
+os.environ.setdefault("DESKBOOK_EMBEDDING", "none")
+
 ERA_MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 ERROR_KEYS = {"code", "message", "stored", "retryable", "hint"}
 MakeCertificate = Callable[..., tuple[Path, Path]]
@@ -61,7 +64,9 @@ class InMemoryDesk:
         from server.identity import launch_identity
         from server.settings import load_settings
 
-        self.settings = load_settings(config=config, flags=flags, environ={})
+        self.settings = load_settings(
+            config=config, flags=flags, environ={"DESKBOOK_EMBEDDING": os.environ["DESKBOOK_EMBEDDING"]}
+        )
         self.identity = launch_identity(self.settings, agent)
         self.server = DeskServer(self.settings, launched(self.identity, "memory"))
         self.root = self.settings.store.root

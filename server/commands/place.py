@@ -14,6 +14,7 @@ import typer
 
 from store import Book
 from store.clock import parse_instant
+from store.embedding.loading import Encoder
 from store.errors import InvalidInput, NotFound
 from store.paths import ledger_path
 
@@ -69,8 +70,8 @@ class Place:
         """The ledger file, absolute; it may not exist."""
         return ledger_path(self.settings.store.root, self.strategy, self.run)
 
-    def open(self) -> Book:
-        """The ledger, which must exist; raises NotFound or the StoreError that fits."""
+    def open(self, encoder: Encoder | None = None) -> Book:
+        """The ledger, which must exist, with an encoder or not; raises NotFound or the StoreError that fits."""
         self.check_present()
         return Book.open(
             self.settings.store.root,
@@ -80,6 +81,7 @@ class Place:
             durability=self.settings.store.durability,
             zone=self.settings.clock.zone,
             symbols=self.settings.symbols.rules,
+            encoder=encoder,
             product=f"deskbook {__version__}",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,8 @@ import typer
 
 from store import Book
 from store.clock import format_instant
+from store.embedding.bundled import MODEL, missing_parts
+from store.embedding.loading import Encoder
 from store.engines.base import EngineStatus
 from store.entry import Entry
 from store.errors import InvalidInput, NotFound, StoreError
@@ -24,6 +27,7 @@ from store.rows import EntryFilter, Head
 from store.symbols import normalise_symbol
 
 from .. import __version__
+from ..embedding import encoder_of
 from ..near_miss import did_you_mean
 from .matching import matching
 from .place import (
@@ -52,17 +56,19 @@ def status(
 ) -> None:
     """Say where the ledger lies and how it stands. Exit 1 when something is wrong with it."""
     place = find_place(config, root, strategy, run)
+    encoder = encoder_of(place.settings, os.environ)
     try:
-        book = place.open()
+        book = place.open(encoder)
     except NotFound:
-        _say_status(place, None, None, as_json=as_json)
+        _say_status(place, None, None, {}, as_json=as_json)
         return
     try:
         found = book.status()
         head = book.head() if found.problem is None else None
+        more = {} if found.problem is not None else {"embedding": _embedding(book, encoder)}
     finally:
         book.close()
-    _say_status(place, found, head, as_json=as_json)
+    _say_status(place, found, head, more, as_json=as_json)
     if found.problem is not None:
         raise typer.Exit(1)
 
@@ -211,7 +217,27 @@ def _exports(place: Place) -> object:
     return "none yet; a server makes them" if found is None else asdict(found)
 
 
-def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, as_json: bool) -> None:
+def _embedding(book: Book, encoder: Encoder) -> str:
+    """How the vectors stand, without loading the model."""
+    if not encoder.enabled:
+        return "off: searches go by words"
+    if encoder.model == MODEL and (lacking := missing_parts()):
+        return f"unavailable, searches go by words: {lacking}"
+    try:
+        waiting = book.embedding_backlog()
+    except ImportError:
+        return "unavailable, searches go by words: numpy is missing"
+    return f"{encoder.model}; " + (f"{waiting:,} texts wait" if waiting else "every text has its vectors")
+
+
+def _say_status(
+    place: Place,
+    found: EngineStatus | None,
+    head: Head | None,
+    more: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> None:
     told: dict[str, object] = {
         "version": __version__,
         "root": str(place.settings.store.root),
@@ -224,6 +250,7 @@ def _say_status(place: Place, found: EngineStatus | None, head: Head | None, *, 
     if found is not None:
         told |= {name: value for name, value in asdict(found).items() if name != "path"}
         told["exports"] = _exports(place)
+    told |= more
     if head is not None:
         zone = None if as_json else place.zone
         told["last_entry_at"] = format_instant(head.effective_at, zone)

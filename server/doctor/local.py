@@ -7,6 +7,7 @@ from typing import Final
 
 from .bearers import check_tokens
 from .configured import check_config, check_python, check_shell, check_sqlite
+from .embedding import check_embedding
 from .exports import check_exports
 from .findings import Finding
 from .listening import check_listening
@@ -25,6 +26,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_disk,
     check_ledgers,
     check_exports,
+    check_embedding,
     check_tokens,
     check_listening,
 )

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,6 +91,18 @@ class Bundled:
         )
         mean = hidden[0].mean(axis=0)
         return (mean / self._numpy.linalg.norm(mean)).astype(self._numpy.float32)
+
+
+def missing_parts() -> str | None:
+    """What the bundled model lacks here, without loading anything; None when it can be loaded."""
+    for library in ("numpy", "onnxruntime", "tokenizers"):
+        if find_spec(library) is None:
+            return f"{library} is not installed"
+    try:
+        weights = weights_path()
+    except EmbeddingFailed:
+        return f"the package {_PACKAGE} is not installed"
+    return None if weights.is_file() else f"the file {weights.name} of {_PACKAGE} is missing"
 
 
 def weights_path() -> Path:

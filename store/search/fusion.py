@@ -38,6 +38,9 @@ class Setting:
     """A share of words that lets a query pass with a best cosine of `weak_cosine`."""
 
     weak_cosine: float = 0.2
+    narrowed_words: float = 0.15
+    """A share of words that lets a query pass whose search is narrowed to an instrument."""
+
     foreign_words: float = 0.105
     foreign_cosine: float = 0.6
     """A query in another language passes with this share of words or this cosine."""
@@ -87,9 +90,12 @@ def fuse(gathered: Gathered, setting: Setting) -> list[Fused]:
     return sorted(scored, key=_order)
 
 
-def relevant(query: str, fused: Sequence[Fused], setting: Setting) -> list[Fused]:
-    """Those of the candidates, best first, that answer the query; none when nothing does."""
-    if not fused or not _answered(query, fused, setting):
+def relevant(query: str, fused: Sequence[Fused], setting: Setting, *, narrowed: bool) -> list[Fused]:
+    """Those of the candidates, best first, that answer the query; none when nothing does.
+
+    `narrowed` says that all of them are about the instrument that was asked for.
+    """
+    if not fused or not _answered(query, fused, setting, narrowed=narrowed):
         return []
     return [each for each in fused if each.score >= setting.hit_floor]
 
@@ -101,13 +107,15 @@ def is_english(query: str) -> bool:
     return not any(word in _FOREIGN_WORDS for word in re.findall(r"\w+", query.lower()))
 
 
-def _answered(query: str, fused: Sequence[Fused], setting: Setting) -> bool:
+def _answered(query: str, fused: Sequence[Fused], setting: Setting, *, narrowed: bool) -> bool:
     if setting.query_floor is None:
         return True
     cosine = max(each.evidence.cosine or 0.0 for each in fused)
     words = max(each.evidence.coverage for each in fused)
     if not is_english(query):
         return words >= setting.foreign_words or cosine >= setting.foreign_cosine
+    if narrowed and words >= setting.narrowed_words:
+        return True
     best = fused[0].evidence.coverage
     return cosine + setting.query_words * best >= setting.query_floor or (
         words >= setting.strong_words and cosine >= setting.weak_cosine

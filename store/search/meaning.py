@@ -106,6 +106,12 @@ class LedgerVectors:
             head = snapshot.head()
             return index.backlog(snapshot, head.sequence if head else 0)
 
+    def forget(self) -> None:
+        """Take the vectors away; they are made anew from the first text on."""
+        index = self._index
+        if index is not None:
+            index.forget()
+
     def step(self, most: int) -> Step | None:
         """Embed the next texts, at most `most`; None where there is no model, or it is not loaded.
 

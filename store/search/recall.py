@@ -112,7 +112,8 @@ def recall(view: View, question: Question) -> Found:
     elif question.meaning.vector is None:
         answers = fused
     else:
-        answers = relevant(query, fused, setting)
+        narrowed = question.conditions.symbol is not None
+        answers = relevant(query, fused, setting, narrowed=narrowed)
     return _found(view, question, _named_first(view, query, question.conditions, answers), fused, absent)
 
 

@@ -90,6 +90,11 @@ class VectorIndex:
             with open_snapshot() as snapshot:  # begun with the lock held: nothing in the file is newer
                 return self._batch(snapshot, embedder, _last(snapshot), most)
 
+    def forget(self) -> None:
+        """Take the file away: it is made anew from the first text on. Raises OSError for what the disk does."""
+        refuse_links(self._root, self._folder)
+        self._path.unlink(missing_ok=True)
+
     def _wanting(self, snapshot: Snapshot, last: int) -> bool:
         file = self.file(snapshot)
         watermark = 0 if file is None else file.mark.watermark

@@ -12,7 +12,7 @@ from store.replies import SearchRequest
 from store.rows import Filter
 
 BOOK = {
-    "open": "root strategy run *create *begins *inherit *durability *clock *zone *symbols *product",
+    "open": "root strategy run *create *begins *inherit *durability *clock *zone *symbols *encoder *ranking *product",
     "execute": "caller command *idempotency_key",
     "answer": "written",
     "search": "caller request",
