@@ -204,14 +204,6 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Posting:
-    """A version that holds a term."""
-
-    sequence_from: int
-    terms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Text:
     """One version as far as its vectors need it."""
 

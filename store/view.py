@@ -45,13 +45,6 @@ class Place(NamedTuple):
     sequence_from: int
 
 
-class Held(NamedTuple):
-    """A version that holds a term, and how many terms its text has."""
-
-    place: Place
-    terms: int
-
-
 class Alike(NamedTuple):
     """A version whose text is like a query in meaning, and the cosine of the two."""
 
@@ -119,6 +112,18 @@ class View:
         found = layer.snapshot.version_at(place.sequence_from)
         return None if found is None else layer.mark(found)
 
+    def standing(self, places: Iterable[Place]) -> dict[Place, Version]:
+        """Those of the versions that stand, by their places."""
+        asked = list(places)
+        return {
+            Place(index, version.sequence_from): layer.mark(version)
+            for index, layer in enumerate(self.layers)
+            for version, stands in layer.snapshot.versions_at(
+                [place.sequence_from for place in asked if place.layer == index], layer.cut
+            )
+            if stands
+        }
+
     def history(self, memory_id: str) -> list[Entry]:
         """All entries about a memory, oldest first."""
         return [entry for layer in self.layers for entry in layer.snapshot.history(memory_id, layer.cut)]
@@ -179,21 +184,35 @@ class View:
 
     def match(
         self, term: str, conditions: Filter, *, limit: int, symbols: tuple[str, ...] = ()
-    ) -> list[Held]:
-        """Standing versions that hold a term or are about one of the symbols, newest first in each layer."""
+    ) -> list[tuple[int, int, int]]:
+        """Standing versions that hold a term or are about one of the symbols, newest first in each layer.
+
+        Each is its layer, its sequence, and how many terms its text has.
+        """
         conditions = self._lined(conditions)
         return [
-            Held(Place(index, posting.sequence_from), posting.terms)
+            (index, sequence, terms)
             for index, layer in enumerate(self.layers)
-            for posting in layer.snapshot.match(
+            for sequence, terms in layer.snapshot.match(
                 term, conditions, layer.cut, self.at, limit=limit, symbols=symbols
+            )
+        ]
+
+    def holding(self, term: str, places: Iterable[Place], *, symbols: tuple[str, ...] = ()) -> list[Place]:
+        """Those of the versions that hold a term or are about one of the symbols."""
+        asked = list(places)
+        return [
+            Place(index, sequence)
+            for index, layer in enumerate(self.layers)
+            for sequence in layer.snapshot.holding(
+                term, [place.sequence_from for place in asked if place.layer == index], symbols=symbols
             )
         ]
 
     def count_matches(
         self, term: str, conditions: Filter, *, most: int, symbols: tuple[str, ...] = ()
     ) -> int:
-        """About how many versions `match` finds, counted up to `most` in each layer; far cheaper."""
+        """About how many versions `match` finds, counted up to `most` in each layer and estimated beyond."""
         conditions = self._lined(conditions)
         return sum(
             layer.snapshot.count_matches(term, conditions, layer.cut, most=most, symbols=symbols)

@@ -22,7 +22,6 @@ from ..rows import (
     Flag,
     Head,
     Holdings,
-    Posting,
     Retrieval,
     Row,
     Text,
@@ -74,6 +73,9 @@ class Snapshot(Protocol):
     def version(self, memory_id: str, cut: int) -> Version | None:
         """A memory's version as it stood at the cut."""
 
+    def versions_at(self, sequences: list[int], cut: int) -> list[tuple[Version, bool]]:
+        """The versions that these entries created, in order, and whether each stood at the cut."""
+
     def version_at(self, sequence_from: int) -> Version | None:
         """The version an entry created."""
 
@@ -88,11 +90,15 @@ class Snapshot(Protocol):
 
     def match(
         self, term: str, conditions: Filter, cut: int, at: int, *, limit: int, symbols: tuple[str, ...] = ()
-    ) -> list[Posting]:
+    ) -> list[tuple[int, int]]:
         """Standing versions whose text or labels hold the term, or the phrase it stands for, newest first.
 
-        And those about one of `symbols`, as they stand in their column; with an empty term only these.
+        And those about one of `symbols`, as they stand in their column; with an empty term only these. Each is its
+        sequence_from and how many terms its text has.
         """
+
+    def holding(self, term: str, sequences: list[int], *, symbols: tuple[str, ...] = ()) -> list[int]:
+        """Those of the versions that hold the term or are about one of the symbols, standing or not."""
 
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         """The versions an agent wrote up to the cut, newest first, whatever became of them."""
@@ -100,7 +106,10 @@ class Snapshot(Protocol):
     def count_matches(
         self, term: str, conditions: Filter, cut: int, *, most: int, symbols: tuple[str, ...] = ()
     ) -> int:
-        """How many versions, standing or ended, the full-text index holds for a term, counted up to `most`."""
+        """About how many versions, standing or ended, the full-text index holds for a term.
+
+        Counted up to `most`, the newest first, and beyond that estimated from how far these reach back.
+        """
 
     def texts(self, after: int, until: int, *, limit: int) -> list[Text]:
         """Versions with after < sequence_from <= until whose text is searched, in that order; no order actions."""

@@ -1,7 +1,8 @@
-"""What speaks for each memory that may answer a query: its words, its meaning, and the instrument it is about."""
+"""What speaks for each memory that may answer a query: its words, and its meaning."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,7 +10,7 @@ from ..rows import Filter
 from ..terms import query_terms
 from ..view import Alike, Place, View
 from .instruments import Named, named_instruments
-from .lexical import Lexical, rank_terms, terms_of
+from .lexical import Key, Lexical, also_held, place_of, rank_terms, terms_of
 from .meaning import Meaning
 
 NEAR: Final = 100
@@ -20,6 +21,9 @@ NEAR_ON_INSTRUMENT: Final = 50
 
 COMPARED: Final = 200
 """Of the versions that words found, so many of the best are compared in meaning too."""
+
+PROBED: Final = 40
+"""Of the best of each channel, so many are asked for the words whose postings were not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +44,52 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """All evidence for one query, and the instruments that it names."""
+    """The evidence for one query, and the instruments that it names.
+
+    `rest` are the versions that words found beyond those compared, best first, and `most` what a text with every word
+    would score.
+    """
 
     evidence: tuple[Evidence, ...]
+    rest: tuple[Key, ...]
+    most: float
     instruments: tuple[Named, ...]
 
 
 def gather(view: View, query: str, conditions: Filter, meaning: Meaning) -> Gathered:
-    """Look for a query in both channels; what words found comes first, then what only meaning found."""
+    """Look for a query in both channels."""
     instruments = named_instruments(view, query)
     lexical = rank_terms(view, terms_of(query_terms(query), instruments), conditions)
     found = {
-        scored.place: Evidence(scored.place, rank, scored.score, scored.score / lexical.most)
-        for rank, scored in enumerate(lexical.ranked, start=1)
+        place_of(key): Evidence(place_of(key), rank, -key[0], -key[0] / lexical.most)
+        for rank, key in enumerate(lexical.keys[:COMPARED], start=1)
     }
+    near: list[Alike] = []
     if meaning.vector is not None:
-        _add_meaning(found, view, conditions, meaning, instruments, lexical)
-    return Gathered(tuple(found.values()), instruments)
+        near = _near(view, conditions, meaning, instruments)
+        _add_meaning(found, view, meaning, near)
+    _add_words(found, view, lexical, [*list(found)[:PROBED], *(alike.place for alike in near[:PROBED])])
+    rest = tuple(key for key in lexical.keys[COMPARED:] if place_of(key) not in found)
+    return Gathered(tuple(found.values()), rest, lexical.most, instruments)
 
 
-def _add_meaning(
-    found: dict[Place, Evidence],
-    view: View,
-    conditions: Filter,
-    meaning: Meaning,
-    instruments: tuple[Named, ...],
-    lexical: Lexical,
-) -> None:
-    near = _near(view, conditions, meaning, instruments)
+def _add_meaning(found: dict[Place, Evidence], view: View, meaning: Meaning, near: list[Alike]) -> None:
     for rank, alike in enumerate(near, start=1):
-        known = found.get(alike.place, Evidence(alike.place))
+        known = found.get(alike.place) or Evidence(alike.place)
         found[alike.place] = replace(known, vector_rank=rank, cosine=alike.cosine)
-    rest = [scored.place for scored in lexical.ranked[:COMPARED] if found[scored.place].cosine is None]
+    rest = [place for place, one in found.items() if one.cosine is None]
     for place, cosine in view.cosines(meaning.vector, rest).items():
         found[place] = replace(found[place], cosine=cosine)
+
+
+def _add_words(found: dict[Place, Evidence], view: View, lexical: Lexical, places: Iterable[Place]) -> None:
+    for place, score in also_held(view, lexical, dict.fromkeys(places)).items():
+        known = found[place]
+        found[place] = replace(
+            known,
+            lexical_score=known.lexical_score + score,
+            coverage=known.coverage + score / lexical.most,
+        )
 
 
 def _near(view: View, conditions: Filter, meaning: Meaning, instruments: tuple[Named, ...]) -> list[Alike]:

@@ -13,14 +13,18 @@ query that names instruments of which the memory holds nothing is answered with 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
 from ..embedding.bundled import MODEL
 from ..view import Place
 from .evidence import Evidence, Gathered
+from .lexical import Key, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +85,62 @@ def setting_of(model: str | None) -> Setting:
     return SETTINGS.get(model or "", Setting())
 
 
-def fuse(gathered: Gathered, setting: Setting) -> list[Fused]:
-    """The candidates best first; among equals the own layer's first, then the newer."""
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """All candidates of a query: those with evidence, best first, and the rest that words alone found."""
+
+    compared: tuple[Fused, ...]
+    gathered: Gathered
+    setting: Setting
+
+    def first(self, most: int, *, floor: float = 0.0) -> list[Fused]:
+        """The best candidates with at least a score, at most `most`; among equals the own layer's, then the newer."""
+        above = (each for each in self.compared if each.score >= floor)
+        return list(islice(merge(above, self._rest(floor), key=_order), most))
+
+    def count(self, *, floor: float = 0.0) -> int:
+        """How many candidates have at least a score."""
+        compared = sum(each.score >= floor for each in self.compared)
+        return compared + bisect_right(self.gathered.rest, -floor, key=lambda key: -self._score(key))
+
+    def _rest(self, floor: float) -> Iterator[Fused]:
+        for rank, key in enumerate(self.gathered.rest, start=len(self.compared) + 1):
+            score = self._score(key)
+            if score < floor:
+                return
+            evidence = Evidence(place_of(key), rank, -key[0], -key[0] / self.gathered.most)
+            yield Fused(evidence, score)
+
+    def _score(self, key: Key) -> float:
+        return round(self.setting.words * -key[0] / self.gathered.most, _DIGITS)
+
+
+def fuse(gathered: Gathered, setting: Setting) -> Fusion:
+    """Give every candidate its score."""
     scored = [
         Fused(each, round((each.cosine or 0.0) + setting.words * each.coverage, _DIGITS))
         for each in gathered.evidence
     ]
-    return sorted(scored, key=_order)
+    return Fusion(tuple(sorted(scored, key=_order)), gathered, setting)
 
 
-def relevant(query: str, fused: Sequence[Fused], setting: Setting, *, narrowed: bool) -> list[Fused]:
-    """Those of the candidates, best first, that answer the query; none when nothing does.
+def is_answered(query: str, fusion: Fusion, *, narrowed: bool) -> bool:
+    """Whether the best candidates answer the query.
 
     `narrowed` says that all of them are about the instrument that was asked for.
     """
-    if not fused or not _answered(query, fused, setting, narrowed=narrowed):
-        return []
-    return [each for each in fused if each.score >= setting.hit_floor]
+    fused, setting = fusion.compared, fusion.setting
+    if not fused or setting.query_floor is None:
+        return bool(fused)
+    cosine = max(each.evidence.cosine or 0.0 for each in fused)
+    words = max(each.evidence.coverage for each in fused)
+    fresh = max((each.evidence.coverage for each in fused if each.evidence.cosine is None), default=0.0)
+    if not is_english(query):
+        return words >= setting.foreign_words or cosine >= setting.foreign_cosine
+    about_one = narrowed or any(named.held for named in fusion.gathered.instruments)
+    if (words if about_one else fresh) >= setting.narrowed_words or words >= setting.strong_words:
+        return True
+    return cosine + setting.query_words * fused[0].evidence.coverage >= setting.query_floor
 
 
 def is_english(query: str) -> bool:
@@ -105,21 +148,6 @@ def is_english(query: str) -> bool:
     if _FOREIGN_LETTERS.search(query):
         return False
     return not any(word in _FOREIGN_WORDS for word in re.findall(r"\w+", query.lower()))
-
-
-def _answered(query: str, fused: Sequence[Fused], setting: Setting, *, narrowed: bool) -> bool:
-    if setting.query_floor is None:
-        return True
-    cosine = max(each.evidence.cosine or 0.0 for each in fused)
-    words = max(each.evidence.coverage for each in fused)
-    if not is_english(query):
-        return words >= setting.foreign_words or cosine >= setting.foreign_cosine
-    if narrowed and words >= setting.narrowed_words:
-        return True
-    best = fused[0].evidence.coverage
-    return cosine + setting.query_words * best >= setting.query_floor or (
-        words >= setting.strong_words and cosine >= setting.weak_cosine
-    )
 
 
 def _order(fused: Fused) -> tuple[float, int, int]:

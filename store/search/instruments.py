@@ -18,7 +18,7 @@ from ..rows import Filter
 from ..symbols import normalise_symbol
 from ..symbols.names import named_in
 from ..terms import is_stopword
-from ..view import View
+from ..view import Place, View
 
 _WORD: Final = re.compile(r"[^\s,;:!?\"“”‘(){}\[\]<>]+")
 _TICKER: Final = re.compile(r"\$?[A-Z]{1,5}(?:[.\-/][A-Z]{1,4})?|\^[A-Z]{2,5}")
@@ -32,6 +32,7 @@ _AMBIGUOUS: Final = 3
 """A word held by so many times as many texts as there are memories of the ticker is a word, not the ticker."""
 
 _TEXTS_READ: Final = 20
+_COUNTED: Final = 1_000
 
 ACRONYMS: Final = frozenset(
     """
@@ -90,7 +91,8 @@ def _called(view: View, name: str, symbols: tuple[str, ...]) -> Named | None:
 def _spoken_of(view: View, name: str) -> bool:
     """Whether a text holds the name as it is written: the index knows no capitals and no accents."""
     held = view.match(name, Filter(), limit=_TEXTS_READ)[:_TEXTS_READ]
-    texts = (version.text for each in held if (version := view.version_at(each.place)) is not None)
+    places = (Place(layer, sequence) for layer, sequence, _ in held)
+    texts = (version.text for place in places if (version := view.version_at(place)) is not None)
     return any(name in text for text in texts)
 
 
@@ -125,8 +127,8 @@ def _in_small_letters(view: View, word: str, symbol: str) -> Named | None:
     if not word.isalnum() or len(word) < 2 or is_stopword(word) or not view.holds_symbol(symbol):
         return None
     spellings = view.spellings(symbol) or (symbol,)
-    if view.count_matches(word, Filter(), most=10_000) > view.count_matches(
-        "", Filter(), most=10_000, symbols=spellings
+    if view.count_matches(word, Filter(), most=_COUNTED) > view.count_matches(
+        "", Filter(), most=_COUNTED, symbols=spellings
     ):
         return None
     return Named(word, spellings, held=True, plain=True)
@@ -135,5 +137,5 @@ def _in_small_letters(view: View, word: str, symbol: str) -> Named | None:
 def _ambiguous(view: View, word: str, spellings: tuple[str, ...]) -> bool:
     if is_stopword(word.lower()) or len(word) == 1:
         return True
-    about = view.count_matches("", Filter(), most=10_000, symbols=spellings)
-    return view.count_matches(word, Filter(), most=10_000) > _AMBIGUOUS * about
+    about = view.count_matches("", Filter(), most=_COUNTED, symbols=spellings)
+    return view.count_matches(word, Filter(), most=_COUNTED) > _AMBIGUOUS * about

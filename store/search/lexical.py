@@ -3,40 +3,33 @@
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with a term counted
 once per text, document frequencies taken among the standing versions that meet the filters, and the average
 length from the totals at the cut, over all layers of the view. So a score never depends on an entry after the cut.
+
+Only so many postings are read: those of the rarest terms first. A term left out is looked up in the best texts alone,
+whose order it may still change.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
 
 from ..rows import Filter
-from ..view import Held, Place, View
+from ..view import Place, View
 from .instruments import Named
 
 K1 = 1.2
 B = 0.4
-POSTINGS_BUDGET = 12_000
+POSTINGS_BUDGET = 3_000
 LITERAL_SCAN = 20_000
 
+_AVERAGE_WEIGHT: Final = 1.0
+"""What a term weighs in a text of average length."""
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A version and its score; higher is better."""
-
-    place: Place
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Lexical:
-    """What a query's words find: versions best first, newer first among equals; `most` is what a text that holds
-    every word at the least length would score.
-    """
-
-    ranked: tuple[Scored, ...] = ()
-    most: float = 1.0
+Key = tuple[float, int, int]
+"""A version in sorting order: its score with the sign turned, its layer, and its sequence with the sign turned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +38,24 @@ class Term:
 
     text: str
     symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """What a query's words find: versions best first, newer first among equals.
+
+    `most` is what a text of average length that holds every word would score. `left_out` are the terms whose postings
+    were not read, with what each adds to a text that holds it.
+    """
+
+    keys: tuple[Key, ...] = ()
+    most: float = 1.0
+    left_out: tuple[tuple[Term, float], ...] = field(default=())
+
+
+def place_of(key: Key) -> Place:
+    """Where a version is."""
+    return Place(key[1], -key[2])
 
 
 def terms_of(words: tuple[str, ...], instruments: tuple[Named, ...]) -> tuple[Term, ...]:
@@ -62,45 +73,50 @@ def terms_of(words: tuple[str, ...], instruments: tuple[Named, ...]) -> tuple[Te
 
 
 def rank_terms(view: View, terms: tuple[Term, ...], conditions: Filter) -> Lexical:
-    """Versions that hold any of the terms.
-
-    The rarest terms come first; once the postings budget is used up, the commonest are left out.
-    """
+    """Versions that hold any of the terms."""
     counted = [
         (view.count_matches(term.text, conditions, most=POSTINGS_BUDGET, symbols=term.symbols), at, term)
         for at, term in enumerate(terms)
     ]
     memories, terms_total = view.totals()
     average = max(1.0, terms_total / max(1, memories))
-    scores: dict[Place, float] = {}
+    scores: dict[tuple[int, int], float] = {}
+    left_out = []
     used, most = 0, 0.0
     for count, _, term in sorted(counted, key=lambda each: each[:2]):
         most += (K1 + 1) * _idf(memories, count)
-        if not count or (used and used + count > POSTINGS_BUDGET):
+        if not count:
+            continue
+        if used and used + count > POSTINGS_BUDGET:
+            left_out.append((term, _idf(memories, count) * _AVERAGE_WEIGHT))
             continue
         used += count
         found = view.match(term.text, conditions, limit=POSTINGS_BUDGET, symbols=term.symbols)
-        idf = _idf(memories, len(found))
-        for posting in found:
-            place = posting.place
-            scores[place] = scores.get(place, 0.0) + idf * _weight(posting, average)
-    ranked = sorted(
-        (-round(score, 9), place.layer, -place.sequence_from, place) for place, score in scores.items()
-    )
-    return Lexical(tuple(Scored(place, scores[place]) for *_, place in ranked), most or 1.0)
+        idf = _idf(memories, count if len(found) >= POSTINGS_BUDGET else len(found))
+        for layer, sequence, length in found:
+            weight = (K1 + 1) / (1 + K1 * (1 - B + B * length / average))
+            scores[layer, sequence] = scores.get((layer, sequence), 0.0) + idf * weight
+    keys = sorted((-round(score, 9), layer, -sequence) for (layer, sequence), score in scores.items())
+    return Lexical(tuple(keys), most or 1.0, tuple(left_out))
 
 
-def rank_literal(view: View, literal: str, conditions: Filter) -> list[Scored]:
+def also_held(view: View, lexical: Lexical, places: Iterable[Place]) -> dict[Place, float]:
+    """What the terms left out add to the scores of some versions."""
+    asked = tuple(places)
+    added: dict[Place, float] = {}
+    for term, score in lexical.left_out:
+        for place in view.holding(term.text, asked, symbols=term.symbols):
+            added[place] = added.get(place, 0.0) + score
+    return added
+
+
+def rank_literal(view: View, literal: str, conditions: Filter) -> list[Place]:
     """For a query without a letter or digit: versions whose text holds it as typed, newest first.
 
     Only the 20,000 newest versions are looked at.
     """
-    return [Scored(place, 1.0) for place in view.containing(literal, conditions, scan=LITERAL_SCAN)]
+    return view.containing(literal, conditions, scan=LITERAL_SCAN)
 
 
 def _idf(memories: int, holding: int) -> float:
     return math.log(1 + (max(memories, holding) - holding + 0.5) / (holding + 0.5))
-
-
-def _weight(posting: Held, average: float) -> float:
-    return (K1 + 1) / (1 + K1 * (1 - B + B * posting.terms / average))

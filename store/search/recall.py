@@ -12,9 +12,9 @@ from ..ids import MEMORY_ID
 from ..limits import CANDIDATES_KEPT
 from ..rows import Filter, Version
 from ..terms import query_terms
-from ..view import Place, View
+from ..view import View
 from .evidence import Evidence, gather
-from .fusion import Fused, fuse, relevant, setting_of
+from .fusion import Fused, Fusion, fuse, is_answered, setting_of
 from .instruments import Named
 from .lexical import rank_literal
 from .meaning import Lack, Meaning
@@ -24,6 +24,9 @@ Order = Literal["relevance", "losses_first"]
 
 WEIGHED: Final = 64
 """Of the hits, so many of the best are weighed by their standing and age too; the others follow them."""
+
+_NAMED_SCORE: Final = 100.0
+"""More than any evidence gives."""
 
 REJECTED_KEPT: Final = 10
 """Candidates that are kept in the record of a search which nothing answered."""
@@ -98,51 +101,56 @@ def recall(view: View, question: Question) -> Found:
     if not query:
         return _newest(view, question)
     if not query_terms(query):
-        ranked = [
-            Fused(Evidence(each.place, rank, each.score), each.score)
-            for rank, each in _literal(view, question)
-        ]
-        return _found(view, question, ranked, ranked, ())
+        return _literal(view, question)
     gathered = gather(view, query, question.conditions, question.meaning)
     absent = tuple(named for named in gathered.instruments if not named.held)
-    setting = setting_of(question.meaning.model)
-    fused = fuse(gathered, setting)
+    fusion = fuse(gathered, setting_of(question.meaning.model))
     if absent and len(absent) == len(gathered.instruments):
-        answers: list[Fused] = []
+        answered, floor = False, 0.0
     elif question.meaning.vector is None:
-        answers = fused
+        answered, floor = True, 0.0
     else:
-        narrowed = question.conditions.symbol is not None
-        answers = relevant(query, fused, setting, narrowed=narrowed)
-    return _found(view, question, _named_first(view, query, question.conditions, answers), fused, absent)
+        answered = is_answered(query, fusion, narrowed=question.conditions.symbol is not None)
+        floor = fusion.setting.hit_floor
+    return _found(view, question, fusion, absent, floor if answered else None)
 
 
-def _literal(view: View, question: Question) -> Iterator[tuple[int, Fused]]:
-    found = rank_literal(view, question.query.strip(), question.conditions)
-    yield from enumerate(found, start=1)
+def _literal(view: View, question: Question) -> Found:
+    places = rank_literal(view, question.query.strip(), question.conditions)
+    best = places[: max(CANDIDATES_KEPT, question.offset + question.limit)]
+    fused = [Fused(Evidence(place, rank, 1.0), 1.0) for rank, place in enumerate(best, start=1)]
+    hits = _ranked(_weighed(view, question, _versions(view, fused, question.conditions)))
+    return Found(
+        mode="literal",
+        cut=view.cut,
+        inherited_cut=view.inherited_cut,
+        total=len(places),
+        hits=hits[question.offset : question.offset + question.limit],
+        candidates=tuple(map(_candidate, hits[:CANDIDATES_KEPT])),
+    )
 
 
 def _found(
-    view: View, question: Question, answers: list[Fused], fused: Sequence[Fused], absent: tuple[Named, ...]
+    view: View, question: Question, fusion: Fusion, absent: tuple[Named, ...], floor: float | None
 ) -> Found:
-    weighed, gone = _weighed(view, question, answers[:WEIGHED])
-    rest = answers[WEIGHED:]
-    wanted = max(CANDIDATES_KEPT, question.offset + question.limit)
-    for each in rest[: max(0, wanted - len(weighed))]:
-        version = _version(view, each, question.conditions)
-        if version is None:
-            gone += 1
-        else:
-            weighed.append(Hit(version, 0, each.score, 1.0, each.evidence))
-    hits = tuple(replace(hit, rank=rank) for rank, hit in enumerate(weighed, start=1))
-    considered = hits[:CANDIDATES_KEPT] or _rejected(view, question.conditions, fused)
-    lexical = not query_terms(question.query)
+    """The page of hits; a floor of None lets nothing pass but what the query names by its id."""
+    wanted = max(CANDIDATES_KEPT, WEIGHED, question.offset + question.limit)
+    answers = [] if floor is None else fusion.first(wanted, floor=floor)
+    total = 0 if floor is None else fusion.count(floor=floor)
+    named = _named(view, question)
+    again = {each.place for each in named}
+    rest = [each for each in answers if each.place not in again]
+    total += len(named) - (len(answers) - len(rest))
+    ordered = named + rest
+    found = _versions(view, ordered[:wanted], question.conditions)
+    hits = _ranked([*_weighed(view, question, found[:WEIGHED]), *(_hit(*each) for each in found[WEIGHED:])])
+    considered = hits[:CANDIDATES_KEPT] or _rejected(view, question.conditions, fusion)
     meant = question.meaning.vector is not None
     return Found(
-        mode="literal" if lexical else "hybrid" if meant else "terms",
+        mode="hybrid" if meant else "terms",
         cut=view.cut,
         inherited_cut=view.inherited_cut,
-        total=len(answers) - gone,
+        total=total - (len(ordered[:wanted]) - len(hits)),
         hits=hits[question.offset : question.offset + question.limit],
         candidates=tuple(map(_candidate, considered)),
         model=question.meaning.model if meant else None,
@@ -152,20 +160,26 @@ def _found(
     )
 
 
-def _weighed(view: View, question: Question, answers: Sequence[Fused]) -> tuple[list[Hit], int]:
-    """The best answers by score, standing and age, or failures first; and how many no longer stand."""
-    hits = []
-    for each in answers:
-        version = _version(view, each, question.conditions)
-        if version is not None:
-            trust = round(trust_of(version, view.at, question.ranking), 4)
-            named = each.evidence.lexical_rank is None and each.evidence.vector_rank is None
-            score = each.score if named else round(each.score * trust, 6)
-            hits.append(Hit(version, 0, score, 1.0 if named else trust, each.evidence))
+def _ranked(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
+
+
+def _hit(version: Version, fused: Fused, trust: float = 1.0) -> Hit:
+    return Hit(version, 0, round(fused.score * trust, 6), trust, fused.evidence)
+
+
+def _weighed(view: View, question: Question, found: Sequence[tuple[Version, Fused]]) -> list[Hit]:
+    """The best answers by score, standing and age, or failures first; what the query names by its id stays first."""
+    hits = [
+        _hit(
+            version, each, 1.0 if each.score == _NAMED_SCORE else trust_of(version, view.at, question.ranking)
+        )
+        for version, each in found
+    ]
     hits.sort(key=lambda hit: -(hit.score or 0.0))
     if question.order == "losses_first":
         hits.sort(key=lambda hit: not is_failure(hit.version))
-    return hits, len(answers) - len(hits)
+    return hits
 
 
 def _behind(view: View, question: Question) -> Lack | None:
@@ -175,14 +189,10 @@ def _behind(view: View, question: Question) -> Lack | None:
     return "behind" if any(layer.watermark < layer.cut for layer in view.layers) else None
 
 
-def _rejected(view: View, conditions: Filter, fused: Sequence[Fused]) -> tuple[Hit, ...]:
+def _rejected(view: View, conditions: Filter, fusion: Fusion) -> tuple[Hit, ...]:
     """The best candidates of a search that nothing answered, for its record."""
-    found = []
-    for each in fused[:REJECTED_KEPT]:
-        version = _version(view, each, conditions)
-        if version is not None:
-            found.append(Hit(version, 0, each.score, 1.0, each.evidence))
-    return tuple(found)
+    found = _versions(view, fusion.first(REJECTED_KEPT), conditions)
+    return tuple(_hit(version, each) for version, each in found)
 
 
 def _newest(view: View, question: Question) -> Found:
@@ -195,13 +205,11 @@ def _newest(view: View, question: Question) -> Found:
     return Found("recent", view.cut, view.inherited_cut, total, page, tuple(map(_candidate, page)))
 
 
-def _named_first(view: View, query: str, conditions: Filter, answers: list[Fused]) -> list[Fused]:
-    """Put the memories that the query names by id before all others, when they meet the conditions."""
-    places = [place for name in _ids_named(view, query) if (place := view.place(name)) is not None]
-    first = [place for place in dict.fromkeys(places) if _standing(view, place, conditions) is not None]
-    top = 2 * (1 + (answers[0].score if answers else 0.0))
-    named = [Fused(Evidence(place), top) for place in first]
-    return named + [each for each in answers if each.place not in first]
+def _named(view: View, question: Question) -> list[Fused]:
+    """The memories that the query names by id, which stand before all others when they meet the conditions."""
+    found = [place for name in _ids_named(view, question.query) if (place := view.place(name)) is not None]
+    named = [Fused(Evidence(place), _NAMED_SCORE) for place in dict.fromkeys(found)]
+    return [each for _, each in _versions(view, named, question.conditions)]
 
 
 def _ids_named(view: View, query: str) -> Iterator[str]:
@@ -219,22 +227,18 @@ def selected(version: Version) -> Selected:
     return Selected(id=version.memory_id, version=version.version, source=version.source)
 
 
-def _version(view: View, fused: Fused, conditions: Filter) -> Version | None:
-    """A candidate's version. What words found stands and meets the conditions; the vectors may lag behind."""
-    if fused.evidence.lexical_rank is None:
-        return _standing(view, fused.place, conditions)
-    version = view.version_at(fused.place)
-    if version is None:
-        raise LookupError(f"the full-text index names {fused.place.sequence_from}, which is no version")
-    return version
+def _versions(view: View, answers: Sequence[Fused], conditions: Filter) -> list[tuple[Version, Fused]]:
+    """The candidates with their versions, without those that no longer stand: the vectors may lag behind.
 
-
-def _standing(view: View, place: Place, conditions: Filter) -> Version | None:
-    """The version at a place, if it stands and meets the conditions."""
-    version = view.version_at(place)
-    if version is None or view.place(version.memory_id) != place or not _meets(version, conditions, view):
-        return None
-    return version
+    What words found was looked up in the same moment of the ledger, and meets the conditions.
+    """
+    standing = view.standing(each.place for each in answers)
+    return [
+        (standing[each.place], each)
+        for each in answers
+        if each.place in standing
+        and (each.evidence.lexical_rank is not None or _meets(standing[each.place], conditions, view))
+    ]
 
 
 def _meets(version: Version, conditions: Filter, view: View) -> bool:

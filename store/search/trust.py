@@ -53,7 +53,7 @@ def trust_of(version: Version, at: int, ranking: Ranking) -> float:
         factor *= ranking.stale
     factor *= 1 + ranking.tally * _balance(version.details.get("tally"))
     days = max(0, at - version.effective_at) / _DAY
-    return factor * (1 - ranking.age * days / (days + ranking.half_life_days))
+    return round(factor * (1 - ranking.age * days / (days + ranking.half_life_days)), 4)
 
 
 def is_failure(version: Version) -> bool:

@@ -161,8 +161,8 @@ def test_a_filter_means_the_same_in_a_listing_a_count_a_match_and_a_literal_scan
         assert snapshot.count_versions(conditions, head, 0) == len(expected)
         for term, literal in (("breakout", "breakout"), ("earnings", "earnings")):
             holding = {v.memory_id for v in listed if literal in v.text}
-            matched = {snapshot.version_at(p.sequence_from).memory_id
-                       for p in snapshot.match(term, conditions, head, 0, limit=100)}  # fmt: skip
+            matched = {snapshot.version_at(sequence).memory_id
+                       for sequence, _ in snapshot.match(term, conditions, head, 0, limit=100)}  # fmt: skip
             scanned = {snapshot.version_at(at).memory_id
                        for at in snapshot.containing(literal, conditions, head, 0, scan=100)}  # fmt: skip
             assert matched == holding

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...entry import COLUMNS, Entry
 from ...lifecycle import LESSON, ORDER_ACTION, THESIS
-from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Posting, Retrieval, Text, Version
+from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Retrieval, Text, Version
 from ...symbols import Line
 from ...terms import facet
 from .export_reads import ExportReads
@@ -121,6 +121,14 @@ class SqliteSnapshot(OrderReads, ExportReads):
         row = self._one(f"SELECT {VERSION} FROM memory_versions v WHERE sequence_from = ?", (sequence_from,))
         return None if row is None else to_version(row)
 
+    def versions_at(self, sequences: list[int], cut: int) -> list[tuple[Version, bool]]:
+        rows = self._connection.execute(
+            f"SELECT {VERSION}, {STANDING} FROM memory_versions v"
+            " WHERE sequence_from IN (SELECT value FROM json_each(?)) ORDER BY sequence_from",
+            (cut, cut, json.dumps(sequences)),
+        )
+        return [(to_version(row[:-1]), bool(row[-1])) for row in rows]
+
     def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
         where, bindings = _where(conditions, cut, at)
         rows = self._connection.execute(
@@ -145,7 +153,7 @@ class SqliteSnapshot(OrderReads, ExportReads):
 
     def match(
         self, term: str, conditions: Filter, cut: int, at: int, *, limit: int, symbols: tuple[str, ...] = ()
-    ) -> list[Posting]:
+    ) -> list[tuple[int, int]]:
         where, bindings = _where(conditions, cut, at)
         rows = self._connection.execute(
             "SELECT t.rowid, v.terms FROM memory_text t"
@@ -153,7 +161,12 @@ class SqliteSnapshot(OrderReads, ExportReads):
             f" WHERE memory_text MATCH ? AND t.rowid <= ? AND {where} ORDER BY t.rowid DESC LIMIT ?",
             (_match_expression(term, conditions, symbols), cut, *bindings, limit),
         )
-        return [Posting(*row) for row in rows]
+        return list(rows)
+
+    def holding(self, term: str, sequences: list[int], *, symbols: tuple[str, ...] = ()) -> list[int]:
+        expression = _match_expression(term, Filter(), symbols)
+        asked = "SELECT 1 FROM memory_text WHERE memory_text MATCH ? AND rowid = ?"
+        return [sequence for sequence in sequences if self._one(asked, (expression, sequence))]
 
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
@@ -167,10 +180,14 @@ class SqliteSnapshot(OrderReads, ExportReads):
         self, term: str, conditions: Filter, cut: int, *, most: int, symbols: tuple[str, ...] = ()
     ) -> int:
         row = self._one(
-            "SELECT count(*) FROM (SELECT rowid FROM memory_text WHERE memory_text MATCH ? AND rowid <= ? LIMIT ?)",
+            "SELECT count(*), min(rowid) FROM (SELECT rowid FROM memory_text"
+            " WHERE memory_text MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
             (_match_expression(term, conditions, symbols), cut, most),
         )
-        return int(row[0]) if row else 0
+        if row is None or not row[0]:
+            return 0
+        count, oldest = row
+        return int(count if count < most else count * cut // (cut - oldest + 1))
 
     def texts(self, after: int, until: int, *, limit: int) -> list[Text]:
         rows = self._connection.execute(
