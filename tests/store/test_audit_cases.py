@@ -63,7 +63,11 @@ NUMBERS = (
 
 def in_another_process(root: Path) -> dict[str, Any]:
     """What `deskbook verify` says, told by a process that never saw the ledger being written."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
     done = subprocess.run(
         [sys.executable, "-m", "server", "verify", "--json", "--root", str(root)],
         capture_output=True,

@@ -161,7 +161,7 @@ def test_a_full_text_index_that_cannot_be_read_is_a_finding(
     def unreadable(_: object) -> str | None:
         raise fault
 
-    monkeypatch.setattr("store.audit.text_fault", unreadable)
+    monkeypatch.setattr("store.audit_text.ExpectedText.fault", unreadable)
     report = verify(path, "default", None)
     assert report.mendable
     assert "cannot be read" in report.findings[0].what
