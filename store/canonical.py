@@ -26,11 +26,43 @@ _KEY_SHOWN = 40
 _PATH_SHOWN = 120
 
 _UNSAFE_TEXT = re.compile("[\x00\ud800-\udfff]")
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")
+).encode
 
 
 def canonical(value: Any) -> bytes:
     """The RFC 8785 encoding of a JSON value; floats are written as ECMAScript writes them."""
+    if _plain(value):
+        try:
+            return _encode(value).encode()
+        except UnicodeEncodeError:  # a lone surrogate, which is told of below
+            pass
     return rfc8785.dumps(value)
+
+
+def _plain(value: Any) -> bool:
+    """Whether Python's own encoder gives the bytes of RFC 8785, which it does several times as fast.
+
+    It does for text, safe integers, true, false and null, and for lists and objects of them: strings are escaped
+    alike. Floats are written otherwise, and keys beyond ASCII may be sorted otherwise.
+    """
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return bool(-MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER)
+    if kind is dict:
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                return False
+        value = value.values()
+    elif kind is not tuple and kind is not list:
+        return False
+    for item in value:  # noqa: SIM110 - a generator would cost a second frame for each level
+        if type(item) is not str and not _plain(item):
+            return False
+    return True
 
 
 def content_hash(salt: bytes, content: bytes) -> bytes:
@@ -41,9 +73,8 @@ def content_hash(salt: bytes, content: bytes) -> bytes:
 def leaf_hash(columns: Mapping[str, Any]) -> bytes:
     """Hash of an entry's columns; raw hashes are written as lower-case hex, absent values as null."""
     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in columns.items()}
-    # With ASCII names and only text, integers and null as values this is RFC 8785, ten times as fast.
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(b"\x00" + text.encode()).digest()
+    # ASCII names, and only text, integers and null as values: see _plain.
+    return hashlib.sha256(b"\x00" + _encode(plain).encode()).digest()
 
 
 def chain_hash(previous: bytes, leaf: bytes) -> bytes:

@@ -9,17 +9,18 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from .caller import Caller
-from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash
+from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash, leaf_hash
 from .clock import Clock, format_instant
 from .engines.base import Snapshot, Transaction
 from .entry import SCHEMA_VERSION, Entry, leaf_of
 from .errors import ClockError, ForeignFile, StoreDamaged
-from .events import AnyEvent, ClockAnomaly, Event, Genesis, SessionStarted, read_event
+from .events import AnyEvent, ClockAnomaly, Event, Genesis, Recorded, SessionStarted, read_event
 from .ids import EVENT, STORE, new_id
-from .projection import Before, project
+from .projection import CHANGES, Before, project
 from .rows import Head, Row
 
 SYSTEM = "deskbook"
@@ -190,36 +191,32 @@ class Ledger:
     ) -> Entry:
         salt = os.urandom(_SALT_BYTES)
         content = draft.event.to_content()
-        unhashed = Entry(
-            sequence=1 if head is None else head.sequence + 1,
-            event_id=new_id(EVENT),
-            event_type=draft.event.type,
-            subject_type=draft.subject_type,
-            subject_id=draft.subject_id,
-            kind=draft.kind,
-            symbol=draft.symbol,
-            effective_at=effective,
-            recorded_at=self._clock.now(),
-            strategy=self.strategy,
-            run_id=self.run,
-            agent=caller.agent,
-            profile=caller.profile,
-            session_id=caller.session_id or None,
-            model_call_id=caller.model_call_id,
-            retrieval_id=draft.retrieval_id,
-            tool=caller.tool,
-            arguments_sha256=None if draft.arguments is None else arguments_hash(salt, draft.arguments),
-            idempotency_key=draft.idempotency_key,
-            content=content,
-            content_salt=salt,
-            content_sha256=content_hash(salt, content.encode()),
-            leaf_sha256=b"",
-            chain_sha256=b"",
-            schema_version=SCHEMA_VERSION,
-        )
-        leaf = leaf_of(unhashed)
+        hashed: dict[str, Any] = {
+            "sequence": 1 if head is None else head.sequence + 1,
+            "event_id": new_id(EVENT),
+            "event_type": draft.event.type,
+            "subject_type": draft.subject_type,
+            "subject_id": draft.subject_id,
+            "kind": draft.kind,
+            "symbol": draft.symbol,
+            "effective_at": effective,
+            "recorded_at": self._clock.now(),
+            "strategy": self.strategy,
+            "run_id": self.run,
+            "agent": caller.agent,
+            "profile": caller.profile,
+            "session_id": caller.session_id or None,
+            "model_call_id": caller.model_call_id,
+            "retrieval_id": draft.retrieval_id,
+            "tool": caller.tool,
+            "arguments_sha256": None if draft.arguments is None else arguments_hash(salt, draft.arguments),
+            "idempotency_key": draft.idempotency_key,
+            "content_sha256": content_hash(salt, content.encode()),
+            "schema_version": SCHEMA_VERSION,
+        }
+        leaf = leaf_hash(hashed)
         chain = chain_hash(ZERO_CHAIN if head is None else head.chain_sha256, leaf)
-        entry = replace(unhashed, leaf_sha256=leaf, chain_sha256=chain)
+        entry = Entry(content=content, content_salt=salt, leaf_sha256=leaf, chain_sha256=chain, **hashed)
         transaction.insert_entry(entry)
         # From the entry and not from the draft, so that a rebuild gives the same rows: JSON knows no 1.0.
         transaction.apply(projected(transaction, entry))
@@ -233,7 +230,13 @@ def arguments_hash(salt: bytes, arguments: dict[str, Any]) -> bytes:
 
 def event_of(entry: Entry) -> AnyEvent:
     """The typed content of an entry."""
-    return read_event(entry.event_type, json.loads(entry.content))
+    return _read(entry.event_type, entry.content)
+
+
+@lru_cache(maxsize=16)
+def _read(event_type: str, content: str) -> AnyEvent:
+    # A write reads its entry twice, for the projections and for the answer; events are frozen.
+    return read_event(event_type, json.loads(content))
 
 
 def genesis_of(snapshot: Snapshot) -> Genesis | None:
@@ -260,9 +263,11 @@ def without_beginning() -> ClockError:
 
 def projected(transaction: Transaction, entry: Entry) -> list[Row]:
     """The rows an entry adds to the projections as they stood before it."""
-    cut = entry.sequence - 1
-    before = Before(transaction.version(entry.subject_id, cut), *transaction.totals(cut))
-    return project(entry, event_of(entry), before)
+    event, cut = event_of(entry), entry.sequence - 1
+    # Looked up only where it is asked for: most entries of a ledger need neither.
+    version = transaction.version(entry.subject_id, cut) if isinstance(event, CHANGES) else None
+    totals = transaction.totals(cut) if isinstance(event, Recorded) else (0, 0)
+    return project(entry, event, Before(version, *totals))
 
 
 def check_next(entry: Entry, sequence: int, chain: bytes) -> None:

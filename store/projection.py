@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, Final
 
 from .canonical import canonical
 from .entry import Entry
@@ -32,24 +32,28 @@ from .lifecycle import ORDER_STATUSES, first_status
 from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
 from .terms import count_terms, index_text
 
-_NOT_DETAILS = frozenset(
-    {
-        "type",
-        "text",
-        "tags",
-        "tags_given",
-        "symbol_given",
-        "review_by",
-        "expires_at",
-        "review_state",
-        "notices",
-    }
-)
+_NOT_DETAILS: Final = {
+    "type",
+    "text",
+    "tags",
+    "tags_given",
+    "symbol_given",
+    "review_by",
+    "expires_at",
+    "review_state",
+    "notices",
+}
+
+CHANGES: Final = (OrderOutcome, LessonJudged, ThesisUpdated, ThesisClosed, StatusChanged)
+"""The events that give a memory its next version, and so need the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What stood before an entry: the subject's current version and the totals over all memories."""
+    """What stood before an entry: the subject's current version and the totals over all memories.
+
+    The version counts for `CHANGES` alone and the totals for `Recorded` alone.
+    """
 
     version: Version | None
     memories: int
@@ -72,11 +76,7 @@ def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
 
 
 def _recorded(event: Recorded, entry: Entry, before: Before) -> list[Row]:
-    details = {
-        name: value
-        for name, value in event.model_dump(mode="json", exclude_none=True).items()
-        if name not in _NOT_DETAILS
-    }
+    details = event.model_dump(mode="json", exclude_none=True, exclude=_NOT_DETAILS)
     if entry.retrieval_id is not None:
         details["retrieval_id"] = entry.retrieval_id
     kind = entry.kind or ""

@@ -22,6 +22,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 from ..errors import InvalidInput
@@ -78,6 +79,7 @@ def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
     return one_spelling(symbol) or None
 
 
+@lru_cache(maxsize=4_096)
 def one_spelling(symbol: str) -> str:
     """The spelling that the first fitting rule gives to a symbol in capitals; the symbol itself when none fits."""
     plain = symbol[1:] if _CASH_TAG.match(symbol) else symbol

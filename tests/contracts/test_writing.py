@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import wait
 from typing import Any
 
@@ -65,6 +66,69 @@ def test_an_error_of_one_caller_undoes_that_caller_alone(crew: Any) -> None:
         failed.result()
     assert after.result().sequence == before.result().sequence + 1
     assert crew.texts() == ["before", "after"]
+
+
+def test_an_error_of_a_caller_alone_undoes_all_it_wrote(crew: Any) -> None:
+    before = crew.write("there before")
+
+    def fails(transaction: Transaction) -> None:
+        crew.note("half written")(transaction)
+        raise Conflict("no")
+
+    with pytest.raises(Conflict, match="no"):
+        crew.engine.write(fails, timeout=GUARD)
+    assert crew.write("afterwards").sequence == before.sequence + 1
+    assert crew.texts() == ["there before", "afterwards"]
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["before it writes", "after it wrote"])
+def test_whoever_shares_a_transaction_with_an_error_is_answered_once_and_by_its_last_run(
+    crew: Any, writes: bool
+) -> None:
+    blocked = crew.block()
+    runs: list[str] = []
+
+    def counted(text: str) -> Callable[[Transaction], Any]:
+        def job(transaction: Transaction) -> Any:
+            runs.append(text)
+            return crew.note(text)(transaction)
+
+        return job
+
+    def fails(transaction: Transaction) -> None:
+        if writes:
+            crew.note("half written")(transaction)
+        raise Conflict("no")
+
+    first, failed, last = (crew.queue(job) for job in (counted("first"), fails, counted("last")))
+    crew.gate.open()
+    wait((blocked, first, failed, last), GUARD)
+    with pytest.raises(Conflict, match="no"):
+        failed.result()
+    # What failed before it wrote anything costs nobody a second run.
+    assert runs == (["first", "first", "last"] if writes else ["first", "last"])
+    entries = {entry.sequence: entry.event_id for entry in _entries(crew.engine)}
+    assert [entries[job.result().sequence] for job in (first, last)] == [
+        job.result().event_id for job in (first, last)
+    ]
+    assert crew.texts() == ["first", "last"]
+
+
+def test_a_rebuild_that_fails_beside_other_writes_undoes_itself_alone(crew: Any) -> None:
+    crew.write("there before")
+    blocked = crew.block()
+
+    def stop(_: int) -> None:
+        raise Conflict("no")
+
+    first = crew.queue(crew.note("first"))
+    failed = crew.run(lambda: crew.engine.rebuild(stop))
+    crew.house.wait_for_queue(crew.engine, 2)
+    crew.gate.open()
+    wait((blocked, first, failed), GUARD)
+    with pytest.raises(Conflict, match="no"):
+        failed.result()
+    assert crew.texts() == ["there before", "first"]
 
 
 def test_a_lost_transaction_costs_nobody_but_the_caller_who_lost_it(crew: Any) -> None:

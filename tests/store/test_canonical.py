@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,27 @@ JSON = st.recursive(
 @given(JSON)
 def test_canonical_bytes_read_back_as_the_same_value(value: Any) -> None:
     assert _as_doubles(json.loads(canonical(value))) == _as_doubles(value)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.text(st.characters()) | st.integers() | st.floats() | st.binary(max_size=2),
+    lambda inner: st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple)
+    | st.dictionaries(st.text(st.sampled_from("aZ_0\"\\\n\x7f\x80é\ud800\ufb33\U0001f600")), inner, max_size=5)
+    | st.dictionaries(st.integers(0, 3) | st.text(max_size=2), inner, max_size=2),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(ANY)
+def test_the_fast_way_to_canonical_bytes_gives_those_of_the_slow_one(value: Any) -> None:
+    """Whatever is refused is refused alike."""
+    try:
+        expected = rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as fault:
+        with pytest.raises(type(fault)):
+            canonical(value)
+    else:
+        assert canonical(value) == expected
 
 
 def _as_doubles(value: Any) -> Any:

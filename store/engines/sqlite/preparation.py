@@ -20,7 +20,7 @@ from ..base import Transaction
 from . import schema
 from .connection import connect
 from .lock import FairLock
-from .transaction import SqliteTransaction
+from .transaction import SqliteTransaction, savepoint
 
 Project = Callable[[Transaction, Entry], Iterable[Row]]
 PAGE = 1_000
@@ -135,17 +135,22 @@ def prepare(path: Path, lock: FairLock, project: Project) -> None:
 def rebuild(
     connection: apsw.Connection, project: Project, progress: Callable[[int], None] | None = None
 ) -> None:
-    """Drop all projections and write them anew from the ledger; the caller holds a transaction."""
-    schema.reset_projections(connection)
-    transaction = SqliteTransaction(connection)
-    after = 0
-    while page := list(transaction.entries(EntryFilter(after=after, limit=PAGE))):
-        for entry in page:
-            transaction.note_clock(entry)
-            transaction.apply(project(transaction, entry))
-        after = page[-1].sequence
-        if progress is not None:
-            progress(after)
+    """Drop all projections and write them anew from the ledger, all of it or nothing.
+
+    The caller holds a transaction.
+    """
+    with savepoint(connection):
+        schema.drop_to_tables(connection)
+        transaction = SqliteTransaction(connection)
+        after = 0
+        while page := list(transaction.entries(EntryFilter(after=after, limit=PAGE))):
+            for entry in page:
+                transaction.note_clock(entry)
+                transaction.apply(project(transaction, entry))
+            after = page[-1].sequence
+            if progress is not None:
+                progress(after)
+        schema.make_indexes(connection)
 
 
 def write_copy(target: Path, entries: Iterable[Entry], project: Project) -> None:

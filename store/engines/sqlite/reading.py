@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -28,11 +27,6 @@ class Reading:
 
     def _versions(self, sql: str, bindings: tuple[Any, ...]) -> list[Version]:
         return [to_version(row) for row in self._connection.execute(sql, bindings)]
-
-
-def values(row: Any, names: Iterable[str]) -> tuple[Any, ...]:
-    """The named attributes of a row, in order."""
-    return tuple(getattr(row, name) for name in names)
 
 
 def to_version(row: tuple[Any, ...]) -> Version:

@@ -3,60 +3,98 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
-from functools import singledispatchmethod
+from operator import attrgetter
 from typing import Any
+
+import apsw
 
 from ...entry import COLUMNS, Entry
 from ...rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
 from ...terms import facet, index_text
-from .reading import VERSION_FIELDS, values
+from .reading import VERSION_FIELDS
 from .snapshot import SqliteSnapshot
 
-_ENTRY = ", ".join(COLUMNS)
+
+def _insert(table: str, names: Iterable[str]) -> str:
+    named = tuple(names)
+    return f"INSERT INTO {table} ({', '.join(named)}) VALUES ({', '.join('?' * len(named))})"
 
 
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
+def _plain_table(table: str, kind: type[Row]) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+    names = [field.name for field in fields(kind)]
+    return _insert(table, names), attrgetter(*names)
+
+
+_INSERT_ENTRY = _insert("memory_events", COLUMNS)
+_INSERT_VERSION = _insert("memory_versions", VERSION_FIELDS)
+_PLAIN = {
+    kind: _plain_table(table, kind)
+    for kind, table in (
+        (Retrieval, "memory_retrievals"),
+        (Delivery, "memory_deliveries"),
+        (Flag, "memory_flags"),
+        (Session, "memory_sessions"),
+        (Intent, "memory_intents"),
+        (Holdings, "memory_holdings"),
+        (Caution, "memory_warnings"),
+    )
+}
+"""For each row that is written as it is: the statement, and what gives its values."""
+_of_entry = attrgetter(*COLUMNS)
+_of_version = attrgetter(*VERSION_FIELDS)
+_TAGS, _DETAILS = VERSION_FIELDS.index("tags"), VERSION_FIELDS.index("details")
+_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+
+
+@contextmanager
+def savepoint(connection: apsw.Connection) -> Iterator[None]:
+    """Undo what was done inside when it ends with an error, unless the whole transaction is lost already."""
+    connection.execute("SAVEPOINT inner")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO inner; RELEASE inner")
+        raise
+    connection.execute("RELEASE inner")
 
 
 class SqliteTransaction(SqliteSnapshot):
-    """Reads and writes; the writer holds BEGIN IMMEDIATE and a savepoint around it."""
+    """Reads and writes; the writer holds BEGIN IMMEDIATE around it."""
 
     def insert_entry(self, entry: Entry) -> None:
-        self._connection.execute(
-            f"INSERT INTO memory_events ({_ENTRY}) VALUES ({_marks(len(COLUMNS))})", values(entry, COLUMNS)
-        )
+        self._connection.execute(_INSERT_ENTRY, _of_entry(entry))
         self.note_clock(entry)
 
     def note_clock(self, entry: Entry) -> None:
         """Keep the entry's place in time when it is the latest so far, for `cut_at`."""
-        self._connection.execute(
-            "INSERT INTO memory_clock (effective_at, sequence)"
-            " SELECT ?, ? WHERE ? > coalesce((SELECT max(effective_at) FROM memory_clock), ? - 1)",
-            (entry.effective_at, entry.sequence, entry.effective_at, entry.effective_at),
-        )
+        latest = self._one("SELECT max(effective_at) FROM memory_clock")
+        if latest is None or latest[0] is None or entry.effective_at > latest[0]:
+            self._connection.execute(
+                "INSERT INTO memory_clock (effective_at, sequence) VALUES (?, ?)",
+                (entry.effective_at, entry.sequence),
+            )
 
     def apply(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._write(row)
+            if isinstance(row, Version):
+                self._write_version(row)
+            else:
+                statement, values = _PLAIN[type(row)]
+                self._connection.execute(statement, values(row))
 
-    @singledispatchmethod
-    def _write(self, row: Row) -> None:
-        raise TypeError(f"no table holds {type(row).__name__}")
-
-    @_write.register
-    def _(self, row: Version) -> None:
-        self._connection.execute(
-            "UPDATE memory_versions SET sequence_to = ? WHERE memory_id = ? AND sequence_to IS NULL",
-            (row.sequence_from, row.memory_id),
-        )
-        names = ", ".join(VERSION_FIELDS)
-        self._connection.execute(
-            f"INSERT INTO memory_versions ({names}) VALUES ({_marks(len(VERSION_FIELDS))})",
-            _from_version(row),
-        )
+    def _write_version(self, row: Version) -> None:
+        if row.version > 1:
+            self._connection.execute(
+                "UPDATE memory_versions SET sequence_to = ? WHERE memory_id = ? AND sequence_to IS NULL",
+                (row.sequence_from, row.memory_id),
+            )
+        columns = list(_of_version(row))
+        columns[_TAGS], columns[_DETAILS] = _json(row.tags), _json(row.details)
+        self._connection.execute(_INSERT_VERSION, columns)
         self._connection.execute(
             "INSERT INTO memory_text (rowid, body, labels, facets) VALUES (?, ?, ?, ?)",
             (
@@ -66,49 +104,6 @@ class SqliteTransaction(SqliteSnapshot):
                 " ".join(_facets(row)),
             ),
         )
-
-    @_write.register
-    def _(self, row: Retrieval) -> None:
-        self._insert("memory_retrievals", row)
-
-    @_write.register
-    def _(self, row: Delivery) -> None:
-        self._insert("memory_deliveries", row)
-
-    @_write.register
-    def _(self, row: Flag) -> None:
-        self._insert("memory_flags", row)
-
-    @_write.register
-    def _(self, row: Session) -> None:
-        self._insert("memory_sessions", row)
-
-    @_write.register
-    def _(self, row: Intent) -> None:
-        self._insert("memory_intents", row)
-
-    @_write.register
-    def _(self, row: Holdings) -> None:
-        self._insert("memory_holdings", row)
-
-    @_write.register
-    def _(self, row: Caution) -> None:
-        self._insert("memory_warnings", row)
-
-    def _insert(
-        self, table: str, row: Retrieval | Delivery | Flag | Session | Intent | Holdings | Caution
-    ) -> None:
-        names = [field.name for field in fields(row)]
-        self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({_marks(len(names))})", values(row, names)
-        )
-
-
-def _from_version(version: Version) -> tuple[Any, ...]:
-    named = dict(zip(VERSION_FIELDS, values(version, VERSION_FIELDS), strict=True))
-    for name in ("tags", "details"):
-        named[name] = json.dumps(named[name], ensure_ascii=False, sort_keys=True)
-    return tuple(named.values())
 
 
 def _labels(version: Version) -> Iterator[str]:

@@ -1,16 +1,20 @@
 """The single writer of a process: callers queue, one transaction takes all that wait.
 
-Each job runs in a savepoint of its own, so one caller's error undoes only that caller, and each caller is
-answered after the commit. A job whose deadline passes before its turn is withdrawn by its caller.
+One caller's error undoes only that caller, and each caller is answered after the commit. Nearly every error comes
+before the job has written anything, and then there is nothing to undo. When one comes later, the whole transaction
+is undone and run again with a savepoint around each job: savepoints around all jobs cost every one of them, as
+pages are copied for them and the full-text index writes itself out at each. A job whose deadline passes before its
+turn is withdrawn by its caller.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 import apsw
@@ -19,6 +23,7 @@ from ...errors import OutcomeUnknown, StoreBusy, StoreClosed
 from ..base import Transaction
 from .faults import BUSY_HINT, translate
 from .lock import FairLock
+from .transaction import savepoint
 
 T = TypeVar("T")
 
@@ -45,6 +50,9 @@ class Writer:
         self._before_batch = before_batch
         self._in_transaction = in_transaction
         self._after_batch = after_batch
+        self._connection.set_busy_timeout(_ATTEMPT_MS)
+        self._known_version: int | None = None
+        self._shared = False
         self._queue: deque[_Job] = deque()
         self._arrived = threading.Condition()
         self._closed = False
@@ -89,12 +97,44 @@ class Writer:
                 self._connection.execute("ROLLBACK")
 
     def _next_batch(self) -> list[_Job]:
+        if self._shared:
+            # Whoever has just been answered together comes again together, given one turn of the interpreter:
+            # measured with 4 callers, 3.9 to a transaction instead of 2.2.
+            time.sleep(0)
         with self._arrived:
             while not self._queue and not self._closed:
                 self._arrived.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+        self._shared = len(batch) > 1
+        return batch
 
     def _commit_together(self, batch: list[_Job]) -> None:
+        if not self._begin(batch):
+            return
+        done: list[_Job] = []
+        for job in batch:
+            if not job.start():
+                continue
+            changes = self._connection.total_changes()
+            try:
+                job.result = job.work(self._transaction)
+            except BaseException as fault:  # noqa: BLE001 - whatever the job raised belongs to its caller
+                untouched = self._untouched(changes)
+                if untouched or len(batch) == 1:
+                    job.fail(translate(fault))
+                if not untouched:
+                    self._leave_transaction()
+                    self._commit_in_savepoints([other for other in batch if not other.answered])
+                    return
+            else:
+                done.append(job)
+        self._commit(done)
+
+    def _untouched(self, changes: int) -> bool:
+        """Whether the transaction stands as it stood when so many rows were changed on the connection."""
+        return self._connection.in_transaction and self._connection.total_changes() == changes
+
+    def _commit_in_savepoints(self, batch: list[_Job]) -> None:
         if not self._begin(batch):
             return
         done: list[_Job] = []
@@ -117,26 +157,23 @@ class Writer:
 
     def _begin(self, batch: list[_Job]) -> bool:
         """Open the transaction; False when every caller has gone away waiting."""
-        self._connection.set_busy_timeout(_ATTEMPT_MS)
         while any(job.wanted() for job in batch):
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
             except apsw.BusyError:
                 continue
-            self._in_transaction()
+            if self._connection.data_version() != self._known_version:  # somebody else has written
+                self._in_transaction()
             return True
         return False
 
     def _run_one(self, job: _Job) -> bool:
-        self._connection.execute("SAVEPOINT caller")
         try:
-            job.result = job.work(self._transaction)
+            with savepoint(self._connection):
+                job.result = job.work(self._transaction)
         except BaseException as fault:  # noqa: BLE001 - whatever the job raised belongs to its caller
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK TO caller; RELEASE caller")
             job.fail(translate(fault))
             return False
-        self._connection.execute("RELEASE caller")
         return True
 
     def _commit(self, done: list[_Job]) -> None:
@@ -150,8 +187,16 @@ class Writer:
             for job in done:
                 job.fail(translate(fault, committing=True))
             return
+        self._known_version = self._connection.data_version()
         for job in done:
             job.succeed()
+
+
+class _State(Enum):
+    QUEUED = auto()
+    STARTED = auto()
+    WITHDRAWN = auto()
+    ANSWERED = auto()
 
 
 class _Job:
@@ -160,40 +205,55 @@ class _Job:
     def __init__(self, work: Callable[[Transaction], Any]) -> None:
         self.work = work
         self.result: Any = None
-        self._answer: Future[Any] = Future()
-        self._started = False
+        self._fault: BaseException | None = None
+        self._state = _State.QUEUED
         self._mutex = threading.Lock()
+        # Held until the answer is there: a bare lock is the lightest thing that two threads can wait by.
+        self._unanswered = threading.Lock()
+        self._unanswered.acquire()
+
+    @property
+    def answered(self) -> bool:
+        return self._state is _State.ANSWERED
 
     def wanted(self) -> bool:
-        return not self._answer.cancelled()
+        return self._state is not _State.WITHDRAWN
 
     def start(self) -> bool:
         """Claim the job for running; False once its caller has withdrawn it."""
         with self._mutex:
-            if not self._started and not self._answer.cancelled():
-                self._started = self._answer.set_running_or_notify_cancel()
-            return self._started
+            if self._state is _State.QUEUED:
+                self._state = _State.STARTED
+            return self._state is not _State.WITHDRAWN
 
     def succeed(self) -> None:
-        if not self._answer.done():
-            self._answer.set_result(self.result)
+        if not self.answered:
+            self._state = _State.ANSWERED
+            self._unanswered.release()
 
     def fail(self, fault: BaseException) -> None:
-        if self.start() and not self._answer.done():
-            self._answer.set_exception(fault)
+        if self.start() and not self.answered:
+            self._fault = fault
+            self._state = _State.ANSWERED
+            self._unanswered.release()
 
     def wait(self, timeout: float, grace: float) -> Any:
-        try:
-            return self._answer.result(timeout)
-        except TimeoutError:
-            if self._answer.cancel():
+        if not self._unanswered.acquire(timeout=timeout):
+            if self._withdraw():
                 raise StoreBusy(
                     f"Another writer held the ledger for {timeout:g} s; nothing was stored.", hint=BUSY_HINT
-                ) from None
-        try:
-            return self._answer.result(grace)
-        except TimeoutError:
-            raise OutcomeUnknown(
-                "The commit did not end in time; it may still succeed.",
-                hint="Send the same call with the same idempotency_key to learn what became of it.",
-            ) from None
+                )
+            if not self._unanswered.acquire(timeout=grace):
+                raise OutcomeUnknown(
+                    "The commit did not end in time; it may still succeed.",
+                    hint="Send the same call with the same idempotency_key to learn what became of it.",
+                )
+        if self._fault is not None:
+            raise self._fault
+        return self.result
+
+    def _withdraw(self) -> bool:
+        with self._mutex:
+            if self._state is _State.QUEUED:
+                self._state = _State.WITHDRAWN
+            return self._state is _State.WITHDRAWN
