@@ -1,7 +1,6 @@
 """The sections of a config file as frozen models, one for each table, with every key they take.
 
-Read by this version: store, clock, desk, agents, profiles, http, limits, export, embedding, ranking, symbols, log,
-publish. Accepted and checked, so that a config stays valid when the feature arrives: approval, review, retention.
+Accepted and checked, so that a config stays valid when the feature arrives: approval, review, retention.
 
 A field's `description` says what is allowed in it, and is what an error shows. Ages are integer
 microseconds once read. No field takes a secret: keys that end in `_env` name an environment variable.
@@ -32,6 +31,7 @@ from .near_miss import did_you_mean
 FAULT: Final = "deskbook_fault"
 """The type of a validation error whose message is meant for the reader as it stands."""
 
+_RANKING: Final = Ranking()
 NAME: Final = f"text of 1 to {IDENTIFIER_CHARS} characters without control characters"
 AGE: Final = 'an age such as "12h", "30d" or "8w" (hours, days, weeks), at most 100 years'
 VARIABLE: Final = "the NAME of an environment variable in capitals, such as DESKBOOK_TRADER_TOKEN"
@@ -292,15 +292,12 @@ class EmbeddingSettings(Section):
     url: Url | None = _optional(URL)
 
 
-_RANKING: Final = Ranking()
-
-
 def _factor(default: float, most: float) -> Any:
     return Field(default=default, ge=0, le=most, description=f"a number from 0 to {most:g}")
 
 
 class RankingSettings(Section):
-    """`[ranking]`: what standing and age count in the order of hits; factors of 1 and shares of 0 change nothing."""
+    """`[ranking]`: what standing and age count in the order of hits."""
 
     validated: float = _factor(_RANKING.validated, 2)
     contradicted: float = _factor(_RANKING.contradicted, 2)

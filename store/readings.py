@@ -104,11 +104,11 @@ class Readings:
                 request.limit,
                 place.offset,
                 request.order,
-                replace(meaning, vector=None) if by_words else meaning,
+                Meaning() if by_words else meaning,
                 self._ranking,
             )
             with self._view(
-                snapshot, place.cut, place.at, place.watermarks, meaning=meaning.vector is not None
+                snapshot, place.cut, place.at, place.watermarks, meaning=meaning.model is not None
             ) as view:
                 found = recall(view, question)
                 similar = () if found.total else self._similar(view, request.conditions.symbol)
@@ -276,7 +276,7 @@ class Readings:
         """What a query means; in a run, once the vectors of what it may see are there."""
         in_run = self._ledger.run is not None
         meaning = self._vectors.meant(query, in_run=in_run)
-        if in_run and meaning.vector is not None:
+        if in_run and meaning.model is not None:
             self._vectors.wait()
             self._inheritance.wait()
         return meaning

@@ -8,6 +8,7 @@ all that it is given at once, so a vector would otherwise depend on what was emb
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
@@ -42,6 +43,7 @@ class Bundled:
 
     def __init__(self) -> None:
         """Check and load; raises EmbeddingFailed where a part is missing or not the one that is meant."""
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for whoever runs it with a newer one
         try:
             import numpy as np  # noqa: PLC0415 - heavy, and only needed once the model is
             import onnxruntime  # noqa: PLC0415

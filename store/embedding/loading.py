@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import EmbeddingFailed
@@ -24,6 +25,7 @@ REST_SECONDS: Final = 15.0
 """How long a model that failed is left alone."""
 
 QUERIES_KEPT: Final = 256
+ASKED_AT_ONCE: Final = 8
 
 
 class Encoder:
@@ -38,6 +40,7 @@ class Encoder:
         self._loaded = threading.Event()
         self._rests_until = 0.0
         self._mutex = threading.Lock()
+        self._asking: ThreadPoolExecutor | None = None
         self._queries: OrderedDict[str, Embedded] = OrderedDict()
 
     @property
@@ -97,6 +100,13 @@ class Encoder:
             while len(self._queries) > QUERIES_KEPT:
                 self._queries.popitem(last=False)
         return vector
+
+    def query_soon(self, text: str) -> Future[Embedded | None]:
+        """A query's vector as `query` gives it, made on another thread while the caller goes on."""
+        with self._mutex:
+            if self._asking is None:
+                self._asking = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="query")
+        return self._asking.submit(self.query, text)
 
     def failed(self, fault: EmbeddingFailed) -> None:
         """Note that the model failed: it rests for a while, and `problem` says why."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +9,7 @@ from ..rows import Filter
 from ..terms import query_terms
 from ..view import Alike, Place, View
 from .instruments import Named, named_instruments
-from .lexical import Key, Lexical, also_held, place_of, rank_terms, terms_of
+from .lexical import Key, also_held, place_of, rank_terms, terms_of
 from .meaning import Meaning
 
 NEAR: Final = 100
@@ -22,7 +21,7 @@ NEAR_ON_INSTRUMENT: Final = 50
 COMPARED: Final = 200
 """Of the versions that words found, so many of the best are compared in meaning too."""
 
-PROBED: Final = 40
+PROBED: Final = 24
 """Of the best of each channel, so many are asked for the words whose postings were not read."""
 
 
@@ -60,36 +59,26 @@ def gather(view: View, query: str, conditions: Filter, meaning: Meaning) -> Gath
     """Look for a query in both channels."""
     instruments = named_instruments(view, query)
     lexical = rank_terms(view, terms_of(query_terms(query), instruments), conditions)
-    found = {
-        place_of(key): Evidence(place_of(key), rank, -key[0], -key[0] / lexical.most)
-        for rank, key in enumerate(lexical.keys[:COMPARED], start=1)
-    }
+    compared = [place_of(key) for key in lexical.keys[:COMPARED]]
     near: list[Alike] = []
+    cosines: dict[Place, float] = {}
     if meaning.vector is not None:
         near = _near(view, conditions, meaning, instruments)
-        _add_meaning(found, view, meaning, near)
-    _add_words(found, view, lexical, [*list(found)[:PROBED], *(alike.place for alike in near[:PROBED])])
-    rest = tuple(key for key in lexical.keys[COMPARED:] if place_of(key) not in found)
-    return Gathered(tuple(found.values()), rest, lexical.most, instruments)
-
-
-def _add_meaning(found: dict[Place, Evidence], view: View, meaning: Meaning, near: list[Alike]) -> None:
-    for rank, alike in enumerate(near, start=1):
-        known = found.get(alike.place) or Evidence(alike.place)
-        found[alike.place] = replace(known, vector_rank=rank, cosine=alike.cosine)
-    rest = [place for place, one in found.items() if one.cosine is None]
-    for place, cosine in view.cosines(meaning.vector, rest).items():
-        found[place] = replace(found[place], cosine=cosine)
-
-
-def _add_words(found: dict[Place, Evidence], view: View, lexical: Lexical, places: Iterable[Place]) -> None:
-    for place, score in also_held(view, lexical, dict.fromkeys(places)).items():
-        known = found[place]
-        found[place] = replace(
-            known,
-            lexical_score=known.lexical_score + score,
-            coverage=known.coverage + score / lexical.most,
+        cosines = {alike.place: alike.cosine for alike in near}
+        cosines |= view.cosines(meaning.vector, [place for place in compared if place not in cosines])
+    probed = dict.fromkeys([*compared[:PROBED], *(alike.place for alike in near[:PROBED])])
+    also = also_held(view, lexical, probed)
+    lexical_ranks = {place: rank for rank, place in enumerate(compared, start=1)}
+    vector_ranks = {alike.place: rank for rank, alike in enumerate(near, start=1)}
+    evidence = []
+    for place in lexical_ranks | vector_ranks:
+        rank = lexical_ranks.get(place)
+        score = also.get(place, 0.0) - (0.0 if rank is None else lexical.keys[rank - 1][0])
+        evidence.append(
+            Evidence(place, rank, score, score / lexical.most, vector_ranks.get(place), cosines.get(place))
         )
+    rest = tuple(key for key in lexical.keys[COMPARED:] if place_of(key) not in vector_ranks)
+    return Gathered(tuple(evidence), rest, lexical.most, instruments)
 
 
 def _near(view: View, conditions: Filter, meaning: Meaning, instruments: tuple[Named, ...]) -> list[Alike]:

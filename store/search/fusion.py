@@ -39,11 +39,12 @@ class Setting:
 
     query_words: float = 0.2
     strong_words: float = 0.35
-    """A share of words that lets a query pass with a best cosine of `weak_cosine`."""
+    """A share of words that lets a query pass whatever the model makes of it."""
 
-    weak_cosine: float = 0.2
     narrowed_words: float = 0.15
-    """A share of words that lets a query pass whose search is narrowed to an instrument."""
+    """A share of words that lets a query pass which is about an instrument of the memory, or whose best text by words
+    has no vector yet.
+    """
 
     foreign_words: float = 0.105
     foreign_cosine: float = 0.6

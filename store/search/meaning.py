@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +43,24 @@ OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A query's vector and what made it; both None where a search goes by words alone."""
+    """What a query means: its vector, which may still be on its way, and the model that makes it."""
 
-    vector: Embedded | None = None
+    known: Embedded | None = None
     model: str | None = None
-    lack: Lack | None = None
+    lacking: Lack | None = None
+    coming: Future[Embedded | None] | None = None
+
+    @property
+    def vector(self) -> Embedded | None:
+        """The query's vector, waited for; None where the search goes by words alone."""
+        return self.known if self.coming is None else self.coming.result()
+
+    @property
+    def lack(self) -> Lack | None:
+        """Why there is no vector; None where there is one, or none is wanted."""
+        if self.coming is None:
+            return self.lacking
+        return "resting" if self.coming.result() is None else None
 
 
 class LedgerVectors:
@@ -83,14 +97,15 @@ class LedgerVectors:
         return self._found
 
     def meant(self, query: str, *, in_run: bool) -> Meaning:
-        """The query's vector, where there is a model and a text to find the meaning of."""
+        """What a query means, where there is a model and a text to find the meaning of; its words may be looked up
+        meanwhile.
+        """
         if not self._encoder.enabled or not any(character.isalnum() for character in query):
             return Meaning()
-        vector = self._encoder.query(query, RUN_WAIT_SECONDS if in_run else LIVE_WAIT_SECONDS)
-        if vector is not None:
-            return Meaning(vector, self._encoder.model)
+        if self._encoder.ready(RUN_WAIT_SECONDS if in_run else LIVE_WAIT_SECONDS) is not None:
+            return Meaning(model=self._encoder.model, coming=self._encoder.query_soon(query))
         state = self._encoder.state
-        return Meaning(lack=state if state in ("warming", "unavailable") else "resting")
+        return Meaning(lacking=state if state in ("warming", "unavailable") else "resting")
 
     def at(self, snapshot: Snapshot, cut: int) -> tuple[Vectors | None, int]:
         """The vectors as a snapshot may use them, and the last entry up to which every text has them."""

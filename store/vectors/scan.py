@@ -44,17 +44,18 @@ class Scan:
         meets = _meeting(self.file, wanted, rows)
         count = int(np.count_nonzero(meets))
         chosen = np.flatnonzero(meets) if count <= EXACT_ROWS else _likely(self.file, query, meets, rows)
-        return _versions(self.file, query, chosen)[:limit]
+        return _versions(self.file, query, chosen, limit)
 
     def similarities(self, query: Any, wanted: Wanted, sequences: list[int]) -> dict[int, float]:
         """The cosine of each named version, where it has vectors."""
         held = self.file.column("sequence", _reach(self.file, wanted))
         asked = np.array(sorted(sequences), dtype=np.int64)
         first, last = np.searchsorted(held, asked, "left"), np.searchsorted(held, asked, "right")
-        spans = [np.arange(start, end) for start, end in zip(first, last, strict=True) if end > start]
-        if not spans:
+        counts = last - first
+        if not counts.sum():
             return {}
-        return {near.sequence: near.cosine for near in _versions(self.file, query, np.concatenate(spans))}
+        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return {near.sequence: near.cosine for near in _versions(self.file, query, rows, len(asked))}
 
 
 def _reach(file: VectorFile, wanted: Wanted) -> int:
@@ -130,21 +131,24 @@ def _likely(file: VectorFile, query: Any, meets: Any, rows: int) -> Any:
     return pool
 
 
-def _versions(file: VectorFile, query: Any, rows: Any) -> list[Near]:
-    """Each version once, with the cosine of its nearest piece."""
+def _versions(file: VectorFile, query: Any, rows: Any, most: int) -> list[Near]:
+    """The best versions, each once, with the cosine of its nearest piece; at most `most`."""
     if not len(rows):
         return []
-    most = float(np.abs(query).max()) or 1.0
-    whole = np.rint(query.astype(np.float64) * (_QUERY_SCALE / most))
+    largest = float(np.abs(query).max()) or 1.0
+    whole = np.rint(query.astype(np.float64) * (_QUERY_SCALE / largest))
     products = file.codes[rows].astype(np.float64) @ whole
-    cosines = products / (file.column("length", file.mark.rows)[rows] * float(np.sqrt((whole**2).sum())))
+    lengths = file.column("length", file.mark.rows)[rows] * float(np.sqrt((whole**2).sum()))
+    cosines = np.round(products / lengths, _DIGITS)
+    sequences = file.column("sequence", file.mark.rows)[rows]
+    order = np.lexsort((-sequences, -cosines))
     best: dict[int, float] = {}
-    for sequence, cosine in zip(
-        file.column("sequence", file.mark.rows)[rows].tolist(), cosines.tolist(), strict=True
-    ):
-        best[sequence] = max(best.get(sequence, -1.0), cosine)
-    found = [Near(sequence, round(cosine, _DIGITS)) for sequence, cosine in best.items()]
-    return sorted(found, key=lambda near: (-near.cosine, -near.sequence))
+    for sequence, cosine in zip(sequences[order].tolist(), cosines[order].tolist(), strict=True):
+        if sequence not in best:
+            if len(best) == most:
+                break
+            best[sequence] = cosine
+    return [Near(sequence, cosine) for sequence, cosine in best.items()]
 
 
 def _number(digest_value: int) -> Any:

@@ -201,6 +201,7 @@ def test_a_file_in_the_roots_place_is_explained(doctor: Doctor, desk: Path, root
         "python",
         "sqlite",
         "root",
+        "embedding",
     }
 
 

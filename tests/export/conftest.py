@@ -194,7 +194,11 @@ class Hand:
     """A helper process (hand.py), which says lines on stdout."""
 
     def __init__(self, what: str, *arguments: object) -> None:
-        own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+        }
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("hand.py")), what, *map(str, arguments)],
             stdout=subprocess.PIPE,

@@ -43,7 +43,11 @@ PROJECTIONS = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
     return own | {"PYTHONPATH": str(REPOSITORY), "PYTHONUTF8": "1"} | more
 
 

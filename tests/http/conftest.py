@@ -80,7 +80,11 @@ class HttpDesk:
             command += ["--config", str(self.config)]
         if "--port" not in args:
             command += ["--port", "0"]
-        own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+        }
         tokens = {
             variable: token_of(variable.removesuffix("_TOKEN").lower())
             for variable in re.findall(r'token_env = "([A-Z]+_TOKEN)"', config or "")

@@ -167,7 +167,11 @@ def node() -> Node:
 
 def clean_environment() -> dict[str, str]:
     """This process's environment without what would configure a desk."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
 
 
 class HttpDesk:

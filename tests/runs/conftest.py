@@ -151,7 +151,11 @@ def serve(tmp_path_factory: pytest.TempPathFactory, desk_root: Path) -> Iterator
     """Servers, simulated unless `config` says otherwise; each is started once for the tests of a file."""
     started: dict[object, Server] = {}
     folder = tmp_path_factory.mktemp("configs")
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
 
     def start(
         era: str, agent: str | None = "trader", config: str | None = BACKTEST, **environ: str

@@ -161,7 +161,11 @@ def start_desk() -> Iterator[StartDesk]:
 def start_serve(tmp_path: Path) -> Iterator[StartDesk]:
     """Start `deskbook serve` processes with the given arguments, all on one root below the test's folder."""
     started: list[PipedDesk] = []
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
 
     def start(*args: str, **environ: str) -> PipedDesk:
         desk = PipedDesk(

@@ -23,7 +23,11 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def environ() -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
     return own | {"PYTHONPATH": str(REPOSITORY)}
 
 
