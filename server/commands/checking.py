@@ -57,8 +57,8 @@ def verify(
             place.path, place.strategy, place.run, advance, claims, since=since, keep=mark.keep
         )
     mark.forget()
-    copies = () if report.findings else _copies(place)
-    report = replace(report, findings=(*refused, *report.findings, *copies))
+    beside = () if report.findings else (*_copies(place), *_vectors(place))
+    report = replace(report, findings=(*refused, *report.findings, *beside))
     if as_json:
         say(json.dumps(asdict(report) | {"sound": report.sound}))
     elif report.sound:
@@ -89,6 +89,21 @@ def _copies(place: Place) -> tuple[Finding, ...]:
             f"exports, {wrong.file or wrong.table or 'manifest'}: {wrong.what}; remove the folder exports",
         )
         for wrong in check_exports(place.path)
+    )
+
+
+def _vectors(place: Place) -> tuple[Finding, ...]:
+    """What is wrong with the vectors beside the ledger, where there are any."""
+    if not (place.path.parent / "vectors").is_dir():
+        return ()
+    try:
+        from store.vectors.checking import check_vectors
+    except ImportError:  # without numpy nothing can use them either
+        return ()
+
+    return tuple(
+        Finding(None, f"vectors, {wrong.file}: {wrong.what}; deskbook embed --again makes them anew")
+        for wrong in check_vectors(place.path)
     )
 
 

@@ -1,8 +1,7 @@
-"""Search by meaning: whether the model can be loaded, and how many texts wait for their vectors."""
+"""Search by meaning: whether the model can be had, and answers."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,7 +26,7 @@ def check_embedding(subject: Subject) -> Iterator[Finding]:
         yield warn(NAME, f"{lacking}: searches go by words", "Install Deskbook with its dependencies again.")
         return
     try:
-        encoder = encoder_of(subject.settings, os.environ)
+        encoder = encoder_of(subject.settings, subject.environ)
     except ConfigError as error:
         yield fault(NAME, error)
         return
@@ -35,7 +34,7 @@ def check_embedding(subject: Subject) -> Iterator[Finding]:
     if embedder is None:
         yield warn(
             NAME,
-            f"{encoder.problem or 'the model cannot be loaded'} Searches go by words.",
+            f"{encoder.problem or 'The model cannot be loaded in time.'} Searches go by words.",
             "Install Deskbook again.",
         )
         return

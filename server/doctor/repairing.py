@@ -63,6 +63,18 @@ def _caches(name: str, path: Path) -> Iterator[Finding]:
     if copies.is_dir() and not copies.is_symlink() and (wrong := check_exports(path)):
         shutil.rmtree(copies)
         yield ok(name, f"removed the Parquet copies ({wrong[0].what}); a server makes them anew")
+    yield from _vectors(name, path)
+
+
+def _vectors(name: str, path: Path) -> Iterator[Finding]:
+    try:
+        from store.vectors.checking import FOLDER, check_vectors  # noqa: PLC0415 - brings numpy
+    except ImportError:  # without numpy nothing can use them either
+        return
+    folder = path.parent / FOLDER
+    if folder.is_dir() and not folder.is_symlink() and (wrong := check_vectors(path)):
+        shutil.rmtree(folder)
+        yield ok(name, f"removed the vectors ({wrong[0].what}); a server makes them anew")
 
 
 def _opened(subject: Subject, strategy: str, run: str | None) -> Book:
