@@ -117,11 +117,15 @@ def copy_of(filled: dict[int, Path], tmp_path: Path) -> Callable[[int], Path]:
 
 @pytest.fixture
 def larger(tmp_path: Path) -> Callable[[int], Path]:
-    """A root of the test's own with more memories than the others, which takes its time to fill."""
+    """A root with more memories than the others, which takes its time to fill; BENCH_KEEP names where it may stay."""
 
     def make(size: int) -> Path:
-        fill(tmp_path / "larger", Writing(1), 0, size)
-        return tmp_path / "larger"
+        kept = os.environ.get("BENCH_KEEP")
+        root = tmp_path / "larger" if kept is None else Path(kept) / str(size)
+        if not (root / "filled").exists():
+            fill(root, Writing(1), 0, size)
+            (root / "filled").touch()
+        return root
 
     return make
 
