@@ -11,7 +11,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test check fix bench interop interop-ci faults packaging pins clean
+.PHONY: help setup demo demo-live test check fix bench bench-page interop interop-ci faults packaging pins clean
 
 help: ## Say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
@@ -39,6 +39,10 @@ fix: $(READY) ## Mend what ruff can mend by itself
 
 bench: $(READY) ## Measure and print
 	$(BIN)/pytest -m bench -s $(ARGS)
+
+# Fills a ledger of a million memories first, which takes its time; BENCH_KEEP=DIR keeps it for the next run.
+bench-page: $(READY) ## The same with a million memories, written to docs/benchmarks.md
+	BENCH_PAGE=docs/benchmarks.md BENCH_RECALL_ENTRIES=1000000 $(BIN)/pytest -m bench -s $(ARGS)
 
 interop: $(READY) ## Every client of the table against a real server; prints the matrix
 	$(BIN)/pytest -m "interop or interop_more" $(ARGS)

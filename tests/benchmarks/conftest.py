@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
+import apsw
 import pytest
 
 from store import Book, Caller
@@ -21,6 +24,7 @@ SYMBOLS = [f"SYM{number}" for number in range(60)]
 CALLER = Caller(agent="bench", profile="solo", session_id="bench", tool="remember")
 CHUNK = 500
 
+HERE = Path(__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEASURED = """
 import sys, time
@@ -30,6 +34,9 @@ seconds = time.perf_counter() - began
 (peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
 print(seconds, int(peak) / 1024)
 """
+
+TOLD: list[str] = []
+"""Every table of this run, for the page."""
 
 Print = Callable[[str, Sequence[str], Iterable[Sequence[str]]], None]
 Measured = Callable[[str, Path], tuple[float, float]]
@@ -155,16 +162,47 @@ def show(capsys: pytest.CaptureFixture[str]) -> Print:
     def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         lines = [tuple(head), *map(tuple, rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        told = [title]
+        for line in lines:
+            cells = [
+                cell.ljust(width) if at == 0 else cell.rjust(width)
+                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            told.append(("  " + "  ".join(cells)).rstrip())
+        TOLD.append("\n".join(told))
         with capsys.disabled():
-            print(f"\n{title}")
-            for line in lines:
-                told = [
-                    cell.ljust(width) if at == 0 else cell.rjust(width)
-                    for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-                ]
-                print("  " + "  ".join(told))
+            print("\n" + TOLD[-1])
 
     return table
+
+
+def pytest_sessionfinish() -> None:
+    """Write the page of results where BENCH_PAGE names it: machine, versions and every table of the run."""
+    page = os.environ.get("BENCH_PAGE")
+    if page and TOLD:
+        tables = "\n\n".join(f"```text\n{told.strip()}\n```" for told in TOLD)
+        Path(page).write_text(
+            f"{HERE.joinpath('page.md').read_text()}\n{_machine()}\n\n{tables}\n", encoding="utf-8"
+        )
+
+
+def _machine() -> str:
+    cpu = next(
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    named = ("apsw", "numpy", "onnxruntime", "tokenizers", "pyarrow", "pydantic", "mcp")
+    versions = ", ".join(f"{name} {version(name)}" for name in named)
+    return (
+        f"Machine: {cpu}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}.\n"
+        f"Versions: Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {versions}, Lumibot 4.6.30.\n"
+        "Seeds: 1 for what is stored, 7 for what is asked; the made-up vectors by each word's CRC-32."
+    )
 
 
 def quantile(seconds: Sequence[float], share: float) -> float:
