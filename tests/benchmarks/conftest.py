@@ -200,7 +200,8 @@ def _machine() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in named)
     return (
         f"Machine: {cpu}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}.\n"
-        f"Versions: Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {versions}, Lumibot 4.6.30.\n"
+        f"Versions: Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {versions},"
+        " Lumibot 4.6.30.\n"
         "Seeds: 1 for what is stored, 7 for what is asked; the made-up vectors by each word's CRC-32."
     )
 
