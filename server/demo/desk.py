@@ -160,7 +160,11 @@ def serve_arguments(place: DemoPlace, agent: str) -> list[str]:
 
 def server_environment() -> dict[str, str]:
     """This process' environment without DESKBOOK_*, which would outrank the demo's config."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
+    }
     paths = [str(_PACKAGES), own.get("PYTHONPATH", "")]
     return own | {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONUTF8": "1"}
 

@@ -16,7 +16,16 @@ from .schemas import NUMBER_DIGITS, NUMBER_SCALE, SCHEMAS, Column, Type
 
 _LABEL = pa.dictionary(pa.int32(), pa.string())
 _SELECTED = pa.struct([("id", pa.string()), ("version", pa.int64()), ("source", pa.string())])
-_CANDIDATE = pa.struct([*_SELECTED, ("lexical_rank", pa.int64()), ("lexical_score", pa.string())])
+_CANDIDATE = pa.struct(
+    [
+        *_SELECTED,
+        ("lexical_rank", pa.int64()),
+        ("lexical_score", pa.string()),
+        ("vector_rank", pa.int64()),
+        ("vector_score", pa.string()),
+        ("score", pa.string()),
+    ]
+)
 _ONE: Final = Decimal(1)
 _QUANTUM: Final = Decimal(1).scaleb(-NUMBER_SCALE)
 

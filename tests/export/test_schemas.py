@@ -37,7 +37,8 @@ DUCK = {
     "texts": "VARCHAR[]",
     "selected": 'STRUCT(id VARCHAR, "version" BIGINT, "source" VARCHAR)[]',
     "candidates": (
-        'STRUCT(id VARCHAR, "version" BIGINT, "source" VARCHAR, lexical_rank BIGINT, lexical_score VARCHAR)[]'
+        'STRUCT(id VARCHAR, "version" BIGINT, "source" VARCHAR, lexical_rank BIGINT, lexical_score VARCHAR,'
+        " vector_rank BIGINT, vector_score VARCHAR, score VARCHAR)[]"
     ),
 }
 
