@@ -41,7 +41,7 @@ VERSION_EVENTS = frozenset(
 )
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _MARK = "…"
-_REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message"})
+_REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message", "semantic"})
 _HIT_FACTS = ("kind", "symbol", "agent", "profile", "tags", "imported", "source_at", "source_agent")
 _DATED = frozenset({"effective_at", "created_at", "closed_at"})
 

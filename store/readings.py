@@ -104,7 +104,7 @@ class Readings:
                 request.limit,
                 place.offset,
                 request.order,
-                Meaning() if by_words else meaning,
+                meaning.by_words() if by_words else meaning,
                 self._ranking,
             )
             with self._view(
@@ -324,7 +324,7 @@ class Readings:
         if cursor_text is None:
             return start
         place = cursor.decode(cursor_text, query, conditions)
-        return cursor.Place(min(place.cut, start.cut), min(place.at, start.at), place.offset)
+        return replace(place, cut=min(place.cut, start.cut), at=min(place.at, start.at))
 
     def _record_search(self, caller: Caller, draft: Draft) -> None:
         try:

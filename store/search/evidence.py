@@ -29,8 +29,8 @@ PROBED: Final = 24
 class Evidence:
     """What is known of one version: its rank in each channel (from 1), and how well it fits.
 
-    `coverage` is the share of the query's telling words that the text holds, about 0 to 1; `cosine` is None where the
-    text was not compared.
+    `coverage` is its score by words beside the most that any text could have, `share` the share of the query's
+    telling words that it holds, whatever its length (0 to 1); `cosine` is None where the text was not compared.
     """
 
     place: Place
@@ -39,18 +39,19 @@ class Evidence:
     coverage: float = 0.0
     vector_rank: int | None = None
     cosine: float | None = None
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """The evidence for one query, and the instruments that it names.
 
-    `rest` are the versions that words found beyond those compared, best first, and `most` what a text with every word
-    would score.
+    `rest` are the versions that words found beyond those compared, best first, each with its rank, and `most` the
+    most that a text could score.
     """
 
     evidence: tuple[Evidence, ...]
-    rest: tuple[Key, ...]
+    rest: tuple[tuple[int, Key], ...]
     most: float
     instruments: tuple[Named, ...]
 
@@ -68,16 +69,26 @@ def gather(view: View, query: str, conditions: Filter, meaning: Meaning) -> Gath
         cosines |= view.cosines(meaning.vector, [place for place in compared if place not in cosines])
     probed = dict.fromkeys([*compared[:PROBED], *(alike.place for alike in near[:PROBED])])
     also = also_held(view, lexical, probed)
-    lexical_ranks = {place: rank for rank, place in enumerate(compared, start=1)}
     vector_ranks = {alike.place: rank for rank, alike in enumerate(near, start=1)}
+    ranked = list(enumerate(lexical.keys, start=1))
+    kept = ranked[:COMPARED] + [each for each in ranked[COMPARED:] if place_of(each[1]) in vector_ranks]
+    by_words = {place_of(key): (rank, -key[0]) for rank, key in kept}
     evidence = []
-    for place in lexical_ranks | vector_ranks:
-        rank = lexical_ranks.get(place)
-        score = also.get(place, 0.0) - (0.0 if rank is None else lexical.keys[rank - 1][0])
+    for place in by_words | vector_ranks:
+        rank, score = by_words.get(place, (None, 0.0))
+        more = also.get(place, 0.0)
         evidence.append(
-            Evidence(place, rank, score, score / lexical.most, vector_ranks.get(place), cosines.get(place))
+            Evidence(
+                place,
+                rank,
+                score + more,
+                (score + more) / lexical.most,
+                vector_ranks.get(place),
+                cosines.get(place),
+                (lexical.held.get(place, 0.0) + more) / lexical.whole,
+            )
         )
-    rest = tuple(key for key in lexical.keys[COMPARED:] if place_of(key) not in vector_ranks)
+    rest = tuple(each for each in ranked[COMPARED:] if place_of(each[1]) not in vector_ranks)
     return Gathered(tuple(evidence), rest, lexical.most, instruments)
 
 

@@ -37,16 +37,16 @@ class Setting:
     query_floor: float | None = None
     """The least best cosine of a query, with `query_words` times the best text's share of words added."""
 
-    query_words: float = 0.2
-    strong_words: float = 0.35
+    query_words: float = 0.09
+    strong_words: float = 0.77
     """A share of words that lets a query pass whatever the model makes of it."""
 
-    narrowed_words: float = 0.15
+    narrowed_words: float = 0.33
     """A share of words that lets a query pass which is about an instrument of the memory, or whose best text by words
     has no vector yet.
     """
 
-    foreign_words: float = 0.105
+    foreign_words: float = 0.23
     foreign_cosine: float = 0.6
     """A query in another language passes with this share of words or this cosine."""
 
@@ -102,10 +102,10 @@ class Fusion:
     def count(self, *, floor: float = 0.0) -> int:
         """How many candidates have at least a score."""
         compared = sum(each.score >= floor for each in self.compared)
-        return compared + bisect_right(self.gathered.rest, -floor, key=lambda key: -self._score(key))
+        return compared + bisect_right(self.gathered.rest, -floor, key=lambda each: -self._score(each[1]))
 
     def _rest(self, floor: float) -> Iterator[Fused]:
-        for rank, key in enumerate(self.gathered.rest, start=len(self.compared) + 1):
+        for rank, key in self.gathered.rest:
             score = self._score(key)
             if score < floor:
                 return
@@ -134,14 +134,14 @@ def is_answered(query: str, fusion: Fusion, *, narrowed: bool) -> bool:
     if not fused or setting.query_floor is None:
         return bool(fused)
     cosine = max(each.evidence.cosine or 0.0 for each in fused)
-    words = max(each.evidence.coverage for each in fused)
-    fresh = max((each.evidence.coverage for each in fused if each.evidence.cosine is None), default=0.0)
+    words = max(each.evidence.share for each in fused)
+    fresh = max((each.evidence.share for each in fused if each.evidence.cosine is None), default=0.0)
     if not is_english(query):
         return words >= setting.foreign_words or cosine >= setting.foreign_cosine
     about_one = narrowed or any(named.held for named in fusion.gathered.instruments)
     if (words if about_one else fresh) >= setting.narrowed_words or words >= setting.strong_words:
         return True
-    return cosine + setting.query_words * fused[0].evidence.coverage >= setting.query_floor
+    return cosine + setting.query_words * fused[0].evidence.share >= setting.query_floor
 
 
 def is_english(query: str) -> bool:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from ..rows import Filter
 from ..view import Place, View
@@ -24,9 +23,6 @@ K1 = 1.2
 B = 0.4
 POSTINGS_BUDGET = 3_000
 LITERAL_SCAN = 20_000
-
-_AVERAGE_WEIGHT: Final = 1.0
-"""What a term weighs in a text of average length."""
 
 Key = tuple[float, int, int]
 """A version in sorting order: its score with the sign turned, its layer, and its sequence with the sign turned."""
@@ -44,13 +40,20 @@ class Term:
 class Lexical:
     """What a query's words find: versions best first, newer first among equals.
 
-    `most` is what a text of average length that holds every word would score. `left_out` are the terms whose postings
-    were not read, with what each adds to a text that holds it.
+    `whole` is what all words of the query weigh together, `held` how much of it each version holds, whatever its
+    length, by layer and sequence. `most` is the most that a text could score. `left_out` are the terms whose postings
+    were not read, with the weight of each.
     """
 
     keys: tuple[Key, ...] = ()
-    most: float = 1.0
+    held: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    whole: float = 1.0
     left_out: tuple[tuple[Term, float], ...] = field(default=())
+
+    @property
+    def most(self) -> float:
+        """The most that a text could score: one that holds every word and nothing else."""
+        return (K1 + 1) * self.whole
 
 
 def place_of(key: Key) -> Place:
@@ -81,27 +84,30 @@ def rank_terms(view: View, terms: tuple[Term, ...], conditions: Filter) -> Lexic
     memories, terms_total = view.totals()
     average = max(1.0, terms_total / max(1, memories))
     scores: dict[tuple[int, int], float] = {}
+    held: dict[tuple[int, int], float] = {}
     left_out = []
-    used, most = 0, 0.0
+    used, whole = 0, 0.0
     for count, _, term in sorted(counted, key=lambda each: each[:2]):
-        most += (K1 + 1) * _idf(memories, count)
+        whole += _idf(memories, count)
         if not count:
             continue
         if used and used + count > POSTINGS_BUDGET:
-            left_out.append((term, _idf(memories, count) * _AVERAGE_WEIGHT))
+            left_out.append((term, _idf(memories, count)))
             continue
         used += count
         found = view.match(term.text, conditions, limit=POSTINGS_BUDGET, symbols=term.symbols)
         idf = _idf(memories, count if len(found) >= POSTINGS_BUDGET else len(found))
         for layer, sequence, length in found:
             weight = (K1 + 1) / (1 + K1 * (1 - B + B * length / average))
-            scores[layer, sequence] = scores.get((layer, sequence), 0.0) + idf * weight
+            place = (layer, sequence)
+            scores[place] = scores.get(place, 0.0) + idf * weight
+            held[place] = held.get(place, 0.0) + idf
     keys = sorted((-round(score, 9), layer, -sequence) for (layer, sequence), score in scores.items())
-    return Lexical(tuple(keys), most or 1.0, tuple(left_out))
+    return Lexical(tuple(keys), held, whole or 1.0, tuple(left_out))
 
 
 def also_held(view: View, lexical: Lexical, places: Iterable[Place]) -> dict[Place, float]:
-    """What the terms left out add to the scores of some versions."""
+    """What the terms left out weigh in some versions, whose length is taken as the average."""
     asked = tuple(places)
     added: dict[Place, float] = {}
     for term, score in lexical.left_out:

@@ -55,6 +55,14 @@ class Meaning:
         """The query's vector, waited for; None where the search goes by words alone."""
         return self.known if self.coming is None else self.coming.result()
 
+    def by_words(self) -> Meaning:
+        """The same for a page that must go by words because the first one did."""
+        return (
+            Meaning()
+            if self.model is None and self.lacking is None
+            else Meaning(lacking=self.lacking or "warming")
+        )
+
     @property
     def lack(self) -> Lack | None:
         """Why there is no vector; None where there is one, or none is wanted."""
@@ -137,7 +145,7 @@ class LedgerVectors:
         if embedder is None or index is None:
             return None
         try:
-            return index.catch_up(self._snapshot, embedder, most)
+            return index.catch_up(self._snapshot, embedder, most, self._encoder.dimensions)
         except EmbeddingFailed as fault:
             self._encoder.failed(fault)
             return None

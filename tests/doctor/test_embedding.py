@@ -71,9 +71,7 @@ def service() -> Iterator[Service]:
 def look(root: Path, provider: str, config: str = "", environ: dict[str, str] | None = None) -> Finding:
     path = root.parent / "looked.toml"
     path.write_text(config)
-    settings = load_settings(
-        config=path, flags={"root": str(root)}, environ={"DESKBOOK_EMBEDDING": provider}
-    )
+    settings = load_settings(config=path, flags={"root": str(root)}, environ={"DESKBOOK_EMBEDDING": provider})
     (found,) = check.check_embedding(Subject(settings, (), environ or {}))
     assert found.name == "embedding"
     assert KEY not in str(found)

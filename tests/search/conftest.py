@@ -49,13 +49,12 @@ class Senses:
         if self.fault is not None:
             raise self.fault
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
+        for at, text in enumerate(texts):
             for word in text.lower().split():
                 digest = hashlib.sha256(_SENSE.get(word, word).encode()).digest()
-                row[int.from_bytes(digest[:4]) % self.dimensions] += 1
-            row[0] += 0.01
-            row /= np.linalg.norm(row)
-        return rows
+                rows[at, int.from_bytes(digest[:4]) % self.dimensions] += 1
+        rows[:, 0] += 0.01
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _loaded(encoder: Encoder) -> Encoder:
