@@ -6,6 +6,7 @@ missing, never zero.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal, localcontext
 from typing import Any
@@ -14,7 +15,6 @@ from .caller import Caller
 from .canonical import check_json, check_text
 from .commands import ReportPositions
 from .engines.base import Transaction
-from .entry import Entry
 from .errors import InvalidInput
 from .event_parts import Position
 from .events import PositionsReported, ThesisObserved, Warned
@@ -24,8 +24,8 @@ from .ledger import Draft
 from .lifecycle import THESIS
 from .limits import POSITIONS
 from .planning import Plan, plan
-from .rows import Filter, Version
-from .symbols import normalise_symbol
+from .rows import EntryFilter, Version
+from .symbols import Line, normalise_symbol
 from .view import View
 
 SUBJECT = "positions"
@@ -37,6 +37,7 @@ _KEYS = frozenset({"symbol", "asset_type", *_NUMBERS})
 _EXAMPLE = '[{"symbol": "AAPL", "quantity": "100", "average_cost": "181.20", "last_price": "187.30"}]'
 _THESES = 10_000
 _DIGITS = 100
+_OBSERVED_WITHIN = 2 * 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,13 +49,38 @@ def _(command: ReportPositions, transaction: Transaction, caller: Caller, view: 
     left_out = tuple(row.symbol for row in read if row not in held)
     report = PositionsReported(standing=caller.standing, positions=held, left_out=left_out)
     drafts = [Draft(report, SUBJECT, SUBJECT)]
-    by_symbol = {view.instrument(row.symbol): row for row in held}
-    theses = view.versions(Filter(kind=THESIS, status="open"), limit=_THESES)
-    for thesis in theses:
-        row = by_symbol.get(view.instrument(thesis.symbol, thesis.effective_at)) if thesis.symbol else None
-        if thesis.source is None:
-            drafts.extend(_observe(thesis, row, transaction, caller, view))
+    lines = Lines((row.symbol for row in held), view)
+    by_symbol = {row.symbol: row for row in held}
+    theses = transaction.theses_to_observe(lines.columns, view.cut, view.at, limit=_THESES)
+    on = [(thesis, lines.holding(thesis.symbol, thesis.effective_at)) for thesis in theses]
+    day = strategy_day(view.at, view.zone)
+    seen = _seen([thesis.memory_id for thesis, symbols in on if symbols], day, transaction, caller, view)
+    for thesis, symbols in on:
+        row = by_symbol[symbols[0]] if symbols else None
+        if row is not None and thesis.memory_id not in seen:
+            drafts.append(_observation(thesis, row, day, caller))
+        drafts.extend(_warning(thesis, row, day, transaction, view))
     return Plan(tuple(drafts))
+
+
+class Lines:
+    """Which of some instruments a column names, by the date of its entry."""
+
+    def __init__(self, symbols: Iterable[str], view: View) -> None:
+        self._by_column: dict[str, list[tuple[Line, str]]] = {}
+        for symbol in symbols:
+            for line in view.symbols.lines(symbol, view.at):
+                self._by_column.setdefault(line.symbol, []).append((line, symbol))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that names one of them on some date."""
+        return tuple(self._by_column)
+
+    def holding(self, column: str | None, at: int) -> list[str]:
+        """Those of the symbols that a column names in an entry of that date."""
+        named = () if column is None else self._by_column.get(column, ())
+        return [symbol for line, symbol in named if line.holds(at)]
 
 
 def _is_cash(row: Position) -> bool:
@@ -98,52 +124,60 @@ def invalidated(thesis: Version, row: Position | None, day: str, written: str) -
     return None
 
 
-def _observe(
-    thesis: Version, row: Position | None, transaction: Transaction, caller: Caller, view: View
+def _observation(thesis: Version, row: Position, day: str, caller: Caller) -> Draft:
+    event = ThesisObserved(
+        day=day,
+        standing=caller.standing,
+        quantity=row.quantity,
+        last_price=row.last_price,
+        market_value=row.market_value,
+        unrealised_return_pct=unrealised_return(row),
+    )
+    return Draft(event, "memory", thesis.memory_id, THESIS, thesis.symbol)
+
+
+def _warning(
+    thesis: Version, row: Position | None, day: str, transaction: Transaction, view: View
 ) -> list[Draft]:
-    """How the thesis stands by the holding, once a strategy day, and a warning once it is invalidated."""
-    drafts: list[Draft] = []
-    day = strategy_day(view.at, view.zone)
+    """A warning once the thesis, as it is worded, is invalidated."""
+    if thesis.details.get("invalidation") is None:
+        return []
     why = invalidated(thesis, row, day, strategy_day(thesis.effective_at, view.zone))
-    if row is None and why is None:
-        return drafts
-    history = transaction.history(thesis.memory_id, view.cut)
-    if row is not None and not _seen_today(history, day, caller):
-        event = ThesisObserved(
-            day=day,
-            standing=caller.standing,
-            quantity=row.quantity,
-            last_price=row.last_price,
-            market_value=row.market_value,
-            unrealised_return_pct=unrealised_return(row),
-        )
-        drafts.append(Draft(event, "memory", thesis.memory_id, THESIS, thesis.symbol))
-    warned = [
-        entry for entry in history if entry.event_type == "warning" and entry.sequence > thesis.sequence_from
-    ]
-    if why is not None and not warned:
-        message = (
-            f"thesis_invalidation_reached: {thesis.memory_id} ({thesis.symbol or 'no symbol'}): {why}."
-            " Review it before the next order."
-        )
-        warning = Warned(
-            code="thesis_invalidation_reached",
-            message=message,
-            symbol=thesis.symbol,
-            related=(thesis.memory_id,),
-        )
-        drafts.append(Draft(warning, "memory", thesis.memory_id, THESIS, thesis.symbol))
-    return drafts
+    if why is None:
+        return []
+    since = EntryFilter(
+        after=thesis.sequence_from,
+        until_sequence=view.cut,
+        subject_id=thesis.memory_id,
+        event_type="warning",
+        limit=1,
+    )
+    if list(transaction.entries(since)):
+        return []
+    message = (
+        f"thesis_invalidation_reached: {thesis.memory_id} ({thesis.symbol or 'no symbol'}): {why}."
+        " Review it before the next order."
+    )
+    warning = Warned(
+        code="thesis_invalidation_reached",
+        message=message,
+        symbol=thesis.symbol,
+        related=(thesis.memory_id,),
+    )
+    return [Draft(warning, "memory", thesis.memory_id, THESIS, thesis.symbol)]
 
 
-def _seen_today(history: list[Entry], day: str, caller: Caller) -> bool:
-    """Whether the day has its observation; a claim does not keep a harness' own out."""
-    seen = [
-        ThesisObserved.model_validate_json(entry.content)
-        for entry in history
-        if entry.event_type == "thesis.outcome_observed" and f'"day":"{day}"' in entry.content
-    ]
-    return any(event.standing == "observed" or not caller.observer for event in seen)
+def _seen(theses: list[str], day: str, transaction: Transaction, caller: Caller, view: View) -> set[str]:
+    """The theses that have their observation of the day; a claim does not keep a harness' own out."""
+    # A strategy day lasts 25 hours at most, so its observations cannot lie further back.
+    after = transaction.cut_at(view.at - _OBSERVED_WITHIN)
+    found = set()
+    for memory_id, content in transaction.observed(tuple(theses), after, view.cut):
+        if f'"day":"{day}"' in content:
+            event = ThesisObserved.model_validate_json(content)
+            if event.standing == "observed" or not caller.observer:
+                found.add(memory_id)
+    return found
 
 
 def _rows(value: Any) -> list[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from .caller import Caller
@@ -11,16 +13,17 @@ from .engines.base import Snapshot
 from .event_parts import Position, Selected
 from .exposure import held_symbols
 from .lifecycle import DECISION, LESSON, ORDER_ACTION, RISK_NOTE, THESIS
+from .positions import Lines
 from .render import NOTICE, Renderer, as_text, cut_text, terms_of
-from .rows import Caution, Filter, Holdings, Version
+from .rows import Caution, Filter, Flag, Holdings, Version
 from .search.recall import selected
-from .view import View
+from .view import Place, View
 
 STATE_SCHEMA = 1
 SECTION = 8
 RECENT = 5
 RISKS = 5
-_RECENT_VERSIONS = (50, 400, 3_200)
+_RECENT_VERSIONS = (8, 50, 400, 3_200)
 _RISK_TEXT = 280
 _TERM = 30
 _FULL_TEXT = 900
@@ -48,13 +51,21 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class _Theses:
+    """Where the open theses stand that explain what is held, and the newest of all by id, symbol and date."""
+
+    behind: dict[str, Place]
+    """The newest thesis on each held symbol that has one."""
+    newest: list[tuple[str, str | None, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Sections:
     theses: list[Version]
     lessons: list[Version]
     due: list[Version]
     flags: list[dict[str, Any]]
     recent: list[Version]
-    held: dict[str, Position]
     holdings: Holdings | None
     held_named: list[str]
     unexplained: list[str]
@@ -83,7 +94,7 @@ def build_state(
         "run": run,
         "agent": caller.agent,
     }
-    if view.totals()[0] == 0:
+    if not sections.counts["memories"]:
         head["empty"] = EMPTY
     for longest in _TEXT_STEPS:
         body = head | _render(sections, renderer, view.at, longest)
@@ -97,56 +108,51 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     open_theses = Filter(kind=THESIS, status="open")
     validated = Filter(kind=LESSON, status="validated")
     due = view.due(limit=SECTION)
-    flags = [
-        {
-            "memory_id": flag.memory_id,
-            "reason": flag.reason,
-            "other_id": flag.other_id,
-            "by": flag.agent,
-            "flagged_at": renderer.time(flag.effective_at),
-            "note": cut_text(flag.note or "", _LINE),
-        }
-        for flag in view.flags(limit=SECTION)
-    ]
-    held = held_symbols(view)
+    flags = [_flag(flag, renderer) for flag in view.flags(limit=SECTION)]
+    holdings = view.holdings()
+    held = {} if holdings is None else held_symbols(view)
+    named = list(held)[:_HELD]
+    open_now = _Theses({}, []) if holdings is None else _open_theses(view, named)
     own = view.layers[0].snapshot
-    risks = Filter(kind=RISK_NOTE, status="active")
-    theses = _due_then_newest(due, view.versions(open_theses, limit=SECTION), THESIS)
+    active = Filter(kind=RISK_NOTE, status="active")
+    theses = view.versions(open_theses, limit=SECTION)
+    lessons = view.versions(validated, limit=SECTION)
+    risks = view.versions(active, limit=RISKS)
+    unreconciled = view.unreconciled(None, limit=SECTION)
+    working = working_orders(own, renderer, None, view.cut, view.at, SECTION)
     return _Sections(
-        held_named=list(held)[:_HELD],
-        unexplained=[
-            symbol
-            for symbol in list(held)[:_HELD]
-            if not view.count_versions(Filter(kind=THESIS, status="open", symbol=symbol))
-        ],
-        idle=[
-            version.memory_id
-            for version in _due_then_newest(due, view.versions(open_theses, limit=_IDLE), THESIS, _IDLE)
-            if version.symbol and view.instrument(version.symbol, version.effective_at) not in held
-        ],
-        held=held,
-        holdings=view.holdings(),
-        rationales=_rationales(view, held),
-        unreconciled=view.unreconciled(None, limit=SECTION),
-        open_orders=working_orders(own, renderer, None, view.cut, view.at, SECTION),
-        risks=view.versions(risks, limit=RISKS),
+        held_named=named,
+        unexplained=[symbol for symbol in named if symbol not in open_now.behind],
+        idle=_idle(view, due, open_now, held),
+        holdings=holdings,
+        rationales=_rationales(view, held, open_now),
+        unreconciled=unreconciled,
+        open_orders=working,
+        risks=risks,
         cautions=view.cautions(limit=SECTION),
-        theses=theses,
-        lessons=view.versions(validated, limit=SECTION),
+        theses=_due_then_newest(due, theses),
+        lessons=lessons,
         due=due,
         flags=flags,
         recent=_recent(view, caller.agent),
         counts={
-            "open_theses": view.count_versions(open_theses),
-            "validated_lessons": view.count_versions(validated),
-            "reviews_due": view.count_due() + view.count_flags(),
+            "open_theses": _count(theses, SECTION, lambda: view.count_versions(open_theses)),
+            "validated_lessons": _count(lessons, SECTION, lambda: view.count_versions(validated)),
+            "reviews_due": _count(due, SECTION, view.count_due) + _count(flags, SECTION, view.count_flags),
             "memories": view.totals()[0],
             "held_symbols": len(held),
-            "unreconciled_orders": own.count_unreconciled(None, view.cut),
-            "open_orders": own.count_open_orders(None, view.cut),
-            "risk_notes": view.count_versions(risks),
+            "unreconciled_orders": _count(
+                unreconciled, SECTION, lambda: own.count_unreconciled(None, view.cut)
+            ),
+            "open_orders": _count(working, SECTION, lambda: own.count_open_orders(None, view.cut)),
+            "risk_notes": _count(risks, RISKS, lambda: view.count_versions(active)),
         },
     )
+
+
+def _count(found: Sized, limit: int, whole: Callable[[], int]) -> int:
+    """How many there are of what was read up to a limit, counted only where the limit may have cut it off."""
+    return len(found) if len(found) < limit else whole()
 
 
 def working_orders(
@@ -178,12 +184,45 @@ def _recent(view: View, agent: str) -> list[Version]:
     return list(latest.values())[:RECENT]
 
 
-def _due_then_newest(
-    due: list[Version], newest: list[Version], kind: str, most: int = SECTION
-) -> list[Version]:
-    first = [version for version in due if version.kind == kind]
+def _open_theses(view: View, held: list[str]) -> _Theses:
+    """Reads each ledger's open theses, newest first, until all that is held is explained and enough are idle."""
+    lines = Lines(held, view)
+    behind: dict[str, tuple[int, Place]] = {}
+    newest: list[list[tuple[str, str | None, int]]] = []
+    for index, layer in enumerate(view.layers):
+        latest: list[tuple[str, str | None, int]] = []
+        wanted = set(held)
+        for sequence, memory_id, symbol, at in layer.snapshot.open_theses(layer.cut, view.at):
+            if len(latest) < _IDLE:
+                latest.append((memory_id, symbol, at))
+            for name in wanted.intersection(lines.holding(symbol, at)):
+                wanted.remove(name)
+                if name not in behind or at > behind[name][0]:
+                    behind[name] = (at, Place(index, sequence))
+            if not wanted and len(latest) == _IDLE:
+                break
+        newest.append(latest)
+    merged = merge(*newest, key=lambda thesis: -thesis[2])
+    return _Theses({name: place for name, (_, place) in behind.items()}, list(islice(merged, _IDLE)))
+
+
+def _idle(view: View, due: list[Version], open_now: _Theses, held: dict[str, Position]) -> list[str]:
+    """Open theses on what is not held, those that are due first."""
+    first = {
+        version.memory_id: (version.symbol, version.effective_at) for version in due if version.kind == THESIS
+    }
+    newest = {memory_id: (symbol, at) for memory_id, symbol, at in open_now.newest}
+    return [
+        memory_id
+        for memory_id, (symbol, at) in islice((first | newest).items(), _IDLE)
+        if symbol and view.instrument(symbol, at) not in held
+    ]
+
+
+def _due_then_newest(due: list[Version], newest: list[Version]) -> list[Version]:
+    first = [version for version in due if version.kind == THESIS]
     known = {version.memory_id for version in first}
-    return (first + [version for version in newest if version.memory_id not in known])[:most]
+    return (first + [version for version in newest if version.memory_id not in known])[:SECTION]
 
 
 def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> dict[str, Any]:
@@ -246,15 +285,18 @@ def _length(section: Sized) -> int:
     return len(section)
 
 
-def _rationales(view: View, held: dict[str, Position]) -> list[dict[str, Any]]:
+def _rationales(view: View, held: dict[str, Position], open_now: _Theses) -> list[dict[str, Any]]:
     """For each held symbol the thesis behind it, else the latest decision on it, else that there is none."""
     found = []
     for symbol in list(held)[:SECTION]:
-        theses = view.versions(Filter(kind=THESIS, status="open", symbol=symbol), limit=1)
-        behind = theses or view.versions(Filter(kind=DECISION, symbol=symbol), limit=1)
-        why = {"memory_id": behind[0].memory_id, "kind": behind[0].kind} if behind else {}
-        why |= terms_of(behind[0], _LINE) if behind else {}
-        text = cut_text(behind[0].text, _LINE) if behind else "no thesis or decision is recorded"
+        place = open_now.behind.get(symbol)
+        if place is not None:
+            behind = view.version_at(place)
+        else:
+            behind = next(iter(view.versions(Filter(kind=DECISION, symbol=symbol), limit=1)), None)
+        why = {"memory_id": behind.memory_id, "kind": behind.kind} if behind else {}
+        why |= terms_of(behind, _LINE) if behind else {}
+        text = cut_text(behind.text, _LINE) if behind else "no thesis or decision is recorded"
         found.append({"symbol": symbol, "quantity": held[symbol].quantity, **why, "text": text})
     return found
 
@@ -269,6 +311,17 @@ def _positions(sections: _Sections, renderer: Renderer) -> dict[str, Any]:
         "positions_standing": sections.holdings.standing,
         "holdings_without_thesis": sections.unexplained,
         "theses_without_holding": sections.idle,
+    }
+
+
+def _flag(flag: Flag, renderer: Renderer) -> dict[str, Any]:
+    return {
+        "memory_id": flag.memory_id,
+        "reason": flag.reason,
+        "other_id": flag.other_id,
+        "by": flag.agent,
+        "flagged_at": renderer.time(flag.effective_at),
+        "note": cut_text(flag.note or "", _LINE),
     }
 
 

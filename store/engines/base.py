@@ -85,6 +85,9 @@ class Snapshot(Protocol):
     def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
         """How many versions `versions` would give without a limit."""
 
+    def open_theses(self, cut: int, at: int) -> Iterator[tuple[int, str, str | None, int]]:
+        """The open theses that `versions` would give, by sequence_from, memory id, symbol and effective_at alone."""
+
     def containing(self, literal: str, conditions: Filter, cut: int, at: int, *, scan: int) -> list[int]:
         """sequence_from of standing versions whose text holds `literal`, among the `scan` newest."""
 
@@ -155,6 +158,12 @@ class Snapshot(Protocol):
 
     def cautions(self, cut: int, *, limit: int) -> list[Caution]:
         """Invalidation warnings on open theses that have not been updated since, newest first."""
+
+    def theses_to_observe(self, symbols: tuple[str, ...], cut: int, at: int, *, limit: int) -> list[Version]:
+        """Open theses as `versions` gives them: those on a symbol, and those whose invalidation may name a date."""
+
+    def observed(self, theses: tuple[str, ...], after: int, cut: int) -> list[tuple[str, str]]:
+        """Thesis id and content of the observations of theses with after < sequence <= cut, in order."""
 
     def submit_of(self, client_order_id: str, cut: int) -> str | None:
         """The action id of the first submit under a client order id."""

@@ -55,6 +55,7 @@ _CLASS = re.compile(r"([A-Z]{2,5}) ?[-./ ] ?([A-Z])")
 _INDEX = re.compile(r"I:([A-Z0-9.]+)")
 
 
+@lru_cache(maxsize=4_096)
 def normalise_symbol(given: str | None, *, field: str = "symbol") -> str | None:
     """The one spelling of a symbol, as the table above has it; None when blank. It knows no alias and no date.
 

@@ -32,6 +32,7 @@ BOOK = {
     "rebuild": "progress",
     "embed_next": "most",
     "embedding_backlog": "",
+    "forget_vectors": "",
     "status": "",
     "close": "",
 }

@@ -9,20 +9,21 @@ from typing import Any
 from ...entry import COLUMNS, Entry
 from ...lifecycle import ORDER_ACTION
 from ...rows import Caution, Holdings, Version
-from .reading import STANDING, VERSION, Reading
+from .counting import OPEN_THESES, Condition, StandingReads
+from .reading import STANDING, VERSION
 
 _ENTRY = ", ".join(COLUMNS)
 _HOLDINGS = ", ".join(field.name for field in fields(Holdings))
 _CAUTION = ", ".join(f"w.{field.name}" for field in fields(Caution))
 _LINKS = ("decision_id", "thesis_id", "previous_action_id", "submit_action_id")
-_UNKNOWN = f"v.kind = '{ORDER_ACTION}' AND v.status IN ('intent', 'unknown') AND {STANDING}"
-_WORKING = (
-    f"v.kind = '{ORDER_ACTION}' AND {STANDING}"
-    " AND json_extract(v.details, '$.order.status') IN ('open', 'partially_filled')"
+_UNKNOWN = Condition(f"v.kind = '{ORDER_ACTION}' AND v.status IN ('intent', 'unknown')")
+_WORKING = Condition(
+    f"v.kind = '{ORDER_ACTION}' AND json_extract(v.details, '$.order.status') IN ('open', 'partially_filled')"
 )
+_DATE = "*[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*"
 
 
-class OrderReads(Reading):
+class OrderReads(StandingReads):
     """The order side of a snapshot."""
 
     def holdings(self, cut: int) -> Holdings | None:
@@ -35,16 +36,16 @@ class OrderReads(Reading):
         return None if row is None else Holdings(*row)
 
     def unreconciled(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
-        return self._oldest(*_touching(_UNKNOWN, symbols, cut), limit)
+        return self._oldest(_UNKNOWN, symbols, cut, limit)
 
     def count_unreconciled(self, symbols: tuple[str, ...] | None, cut: int) -> int:
-        return self._count(*_touching(_UNKNOWN, symbols, cut))
+        return self._count(_UNKNOWN, symbols, cut)
 
     def open_orders(self, symbols: tuple[str, ...] | None, cut: int, *, limit: int) -> list[Version]:
-        return self._oldest(*_touching(_WORKING, symbols, cut), limit)
+        return self._oldest(_WORKING, symbols, cut, limit)
 
     def count_open_orders(self, symbols: tuple[str, ...] | None, cut: int) -> int:
-        return self._count(*_touching(_WORKING, symbols, cut))
+        return self._count(_WORKING, symbols, cut)
 
     def changes_of(self, submits: tuple[str, ...], cut: int) -> list[Version]:
         return self._versions(
@@ -55,15 +56,54 @@ class OrderReads(Reading):
             (cut, cut, *submits),
         )
 
-    def _oldest(self, where: str, bindings: tuple[Any, ...], limit: int) -> list[Version]:
+    def _oldest(
+        self, condition: Condition, symbols: tuple[str, ...] | None, cut: int, limit: int
+    ) -> list[Version]:
+        where, bindings = self._touching(condition, symbols, cut)
         return self._versions(
             f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.created_at, v.ordinal LIMIT ?",
             (*bindings, limit),
         )
 
-    def _count(self, where: str, bindings: tuple[Any, ...]) -> int:
+    def _count(self, condition: Condition, symbols: tuple[str, ...] | None, cut: int) -> int:
+        where, bindings = self._touching(condition, symbols, cut)
         row = self._one(f"SELECT count(*) FROM memory_versions v WHERE {where}", bindings)
         return int(row[0]) if row else 0
+
+    def _which(self, condition: Condition, cut: int) -> tuple[str, tuple[Any, ...]]:
+        """Versions that meet a condition and stand at the cut, in SQL on `v`."""
+        standing = self.standing(condition, cut)
+        if standing is None:
+            return f"{condition.where} AND {STANDING}", (*condition.bindings, cut, cut)
+        return "v.sequence_from IN (SELECT value FROM json_each(?))", (json.dumps(standing.all),)
+
+    def _touching(
+        self, condition: Condition, symbols: tuple[str, ...] | None, cut: int
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Order actions that stand so at the cut and touch one of the symbols (None: any)."""
+        where, bindings = self._which(condition, cut)
+        if symbols is None:
+            return where, bindings
+        marks = ", ".join("?" * len(symbols))
+        touching = f"v.memory_id IN (SELECT action_id FROM memory_intents WHERE symbol IN ({marks}))"
+        return f"{touching} AND {where}", (*symbols, *bindings)
+
+    def theses_to_observe(self, symbols: tuple[str, ...], cut: int, at: int, *, limit: int) -> list[Version]:
+        where, bindings = self._which(OPEN_THESES, cut)
+        return self._versions(
+            f"SELECT {VERSION} FROM memory_versions v WHERE {where}"
+            " AND (v.expires_at IS NULL OR v.expires_at > ?) AND (+v.symbol IN (SELECT value FROM json_each(?))"
+            " OR json_extract(v.details, '$.invalidation') GLOB ?) ORDER BY v.sequence_from DESC LIMIT ?",
+            (*bindings, at, json.dumps(symbols), _DATE, limit),
+        )
+
+    def observed(self, theses: tuple[str, ...], after: int, cut: int) -> list[tuple[str, str]]:
+        return self._rows(
+            "SELECT e.subject_id, e.content FROM json_each(?) t CROSS JOIN memory_events e"
+            " ON e.subject_id = t.value AND e.sequence > ? AND e.sequence <= ?"
+            " WHERE e.event_type = 'thesis.outcome_observed' ORDER BY e.sequence",
+            (json.dumps(theses), after, cut),
+        )
 
     def cautions(self, cut: int, *, limit: int) -> list[Caution]:
         rows = self._connection.execute(
@@ -153,14 +193,3 @@ class OrderReads(Reading):
             (model_call_id, agent, cut),
         )
         return [Entry(*row) for row in rows]
-
-
-def _touching(standing: str, symbols: tuple[str, ...] | None, cut: int) -> tuple[str, tuple[Any, ...]]:
-    """Order actions that stand so at the cut and touch one of the symbols (None: any)."""
-    if symbols is None:
-        return standing, (cut, cut)
-    marks = ", ".join("?" * len(symbols))
-    touching = (
-        f"EXISTS (SELECT 1 FROM memory_intents i WHERE i.action_id = v.memory_id AND i.symbol IN ({marks}))"
-    )
-    return f"{touching} AND {standing}", (*symbols, cut, cut)

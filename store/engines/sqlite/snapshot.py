@@ -8,10 +8,11 @@ from dataclasses import fields
 from typing import Any
 
 from ...entry import COLUMNS, Entry
-from ...lifecycle import LESSON, ORDER_ACTION, THESIS
+from ...lifecycle import ORDER_ACTION
 from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Retrieval, Text, Version
 from ...symbols import Line
 from ...terms import facet
+from .counting import DUE
 from .export_reads import ExportReads
 from .order_reads import OrderReads
 from .reading import STANDING, VERSION, to_version
@@ -36,11 +37,7 @@ _FLAGGED = (
     f" WHERE f.sequence <= ? AND {STANDING}"
     " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
 )
-_DUE = (
-    f"FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING}"
-    f" AND ((v.kind = '{THESIS}' AND v.status = 'open')"
-    f" OR (v.kind = '{LESSON}' AND v.status IN ('proposed', 'validated')))"
-)
+_DUE = f"FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING} AND {DUE.where}"
 
 
 class SqliteSnapshot(OrderReads, ExportReads):
@@ -130,6 +127,9 @@ class SqliteSnapshot(OrderReads, ExportReads):
         return [(to_version(row[:-1]), bool(row[-1])) for row in rows]
 
     def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
+        standing = self.standing_of(conditions, cut)
+        if standing is not None:
+            return self.loaded(standing.newest_after(at, limit))
         where, bindings = _where(conditions, cut, at)
         rows = self._connection.execute(
             f"SELECT {VERSION} FROM memory_versions v WHERE {where} ORDER BY v.sequence_from DESC LIMIT ?",
@@ -138,6 +138,9 @@ class SqliteSnapshot(OrderReads, ExportReads):
         return [to_version(row) for row in rows]
 
     def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
+        standing = self.standing_of(conditions, cut)
+        if standing is not None:
+            return standing.count_after(at)
         where, bindings = _where(conditions, cut, at)
         row = self._one(f"SELECT count(*) FROM memory_versions v WHERE {where}", bindings)
         return int(row[0]) if row else 0
@@ -228,12 +231,18 @@ class SqliteSnapshot(OrderReads, ExportReads):
         return int(row[0]) if row else 0
 
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
+        standing = self.standing(DUE, cut)
+        if standing is not None:
+            return self.loaded(standing.first_until(at, limit))
         rows = self._connection.execute(
             f"SELECT {VERSION} {_DUE} ORDER BY v.stale_at, v.sequence_from LIMIT ?", (at, cut, cut, limit)
         )
         return [to_version(row) for row in rows]
 
     def count_due(self, cut: int, at: int) -> int:
+        standing = self.standing(DUE, cut)
+        if standing is not None:
+            return standing.until(at)
         row = self._one(f"SELECT count(*) {_DUE}", (at, cut, cut))
         return int(row[0]) if row else 0
 
