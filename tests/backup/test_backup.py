@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -277,3 +278,21 @@ def test_the_commands_say_what_they_did(
         json.loads(run("backup", str(target), "--root", str(root), "--force", "--json"))["portrait"]["chain"]
         == chain
     )
+
+
+def test_a_file_copied_without_its_log_opens_as_it_stood_then_and_says_how_far_p236(
+    root: Path, tmp_path: Path
+) -> None:
+    """Case P236: a naive copy of memory.sqlite alone, made while a server writes."""
+    write(root, ["one", "two"])
+    with closing(Book.open(root, "default")) as book:
+        moved = book.head().sequence
+        book.execute(CALLER, Remember(text="still in the log"))
+        copied = tmp_path / "copied"
+        (copied / "default").mkdir(parents=True)
+        shutil.copy(ledger_path(root, "default", None), ledger_path(copied, "default", None))
+        assert book.head().sequence > moved
+    report = verify(ledger_path(copied, "default", None), "default", None)
+    assert (report.sound, report.entries) == (True, moved)
+    with closing(Book.open(copied, "default", create=False)) as copy:
+        assert copy.status().entries == moved

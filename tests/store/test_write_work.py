@@ -86,3 +86,17 @@ def _started(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
+
+
+def test_a_write_costs_the_same_however_much_is_stored_p232(book: Book, statements: Counter[str]) -> None:
+    """Case P232: each update rewrites the whole log."""
+    spent = []
+    for _ in range(2):
+        statements.clear()
+        before = pages(book)
+        write(book, 50)
+        spent.append((statements.total(), pages(book) - before))
+        write(book, 1_500)
+    (few, small), (many, large) = spent
+    assert many <= few + 10
+    assert large <= 1.5 * small
