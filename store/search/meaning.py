@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..embedding.loading import Encoder
 from ..engines.base import Snapshot
-from ..errors import EmbeddingFailed, StoreError
+from ..errors import EmbeddingFailed
 from ..vectors.base import Step, Vectors
 
 if TYPE_CHECKING:
@@ -111,14 +111,21 @@ class LedgerVectors:
         if not self._encoder.enabled or not any(character.isalnum() for character in query):
             return Meaning()
         if self._encoder.ready(RUN_WAIT_SECONDS if in_run else LIVE_WAIT_SECONDS) is not None:
-            return Meaning(model=self._encoder.model, coming=self._encoder.query_soon(query))
+            coming = self._encoder.query_soon(query)
+            if self._encoder.dimensions is None:
+                coming.result()  # the first one, which tells how long vectors are
+            return Meaning(model=self._encoder.model, coming=coming)
         state = self._encoder.state
         return Meaning(lacking=state if state in ("warming", "unavailable") else "resting")
 
     def at(self, snapshot: Snapshot, cut: int) -> tuple[Vectors | None, int]:
         """The vectors as a snapshot may use them, and the last entry up to which every text has them."""
         index = self._index
-        return (None, 0) if index is None else (index.scan(snapshot), index.reach(snapshot, cut))
+        if index is None:
+            return None, 0
+        index.expect(self._encoder.dimensions)
+        reach = index.reach(snapshot, cut)  # before the file, which may be replaced in between
+        return index.scan(snapshot), reach
 
     def backlog(self) -> int:
         """How many texts have no vectors yet."""
@@ -158,7 +165,7 @@ class LedgerVectors:
         while time.monotonic() < until:
             try:
                 done = self.step(_AT_ONCE)
-            except (StoreError, OSError):
+            except Exception:  # noqa: BLE001 - whatever fails, the texts are found by their words
                 return
             if done is None or not done.more:
                 return

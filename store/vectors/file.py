@@ -69,7 +69,8 @@ class VectorFile:
     @classmethod
     def open(cls, path: Path, ledger: bytes, form: bytes, *, writes: bool = False) -> VectorFile | None:
         """The file at `path`; None where there is none, or one of another ledger, model or layout, or a cut one."""
-        flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW
+        # Without waiting, as a pipe in its place would be waited for.
+        flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             descriptor = os.open(path, flags)
         except OSError:
@@ -77,7 +78,10 @@ class VectorFile:
         try:
             head = _head(descriptor, ledger, form)
             if head is not None:
-                return cls(path, descriptor, head)
+                file = cls(path, descriptor, head)
+                if not writes:
+                    file.close()
+                return file
         except (ValueError, OSError, OverflowError):
             pass
         os.close(descriptor)
@@ -87,8 +91,11 @@ class VectorFile:
     def create(cls, path: Path, head: Head, copied: VectorFile | None = None) -> VectorFile:
         """Make the file, in place of whatever is there, with the rows of one that has become too small.
 
-        Raises OSError for what the disk does; then nothing has changed.
+        What a writer left behind that was killed at this is taken away. Raises OSError for what the disk does; then
+        nothing has changed.
         """
+        for left in path.parent.glob(f".{path.name}.*"):
+            left.unlink(missing_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             os.ftruncate(descriptor, head.offsets()["end"])
@@ -99,12 +106,12 @@ class VectorFile:
             os.fdatasync(descriptor)
             os.pwrite(descriptor, mark.packed(), mark.at)
             Path(temporary).rename(path)
+            return cls(path, descriptor, head)
         except BaseException:
             os.close(descriptor)
             with suppress(OSError):
                 Path(temporary).unlink()
             raise
-        return cls(path, descriptor, head)
 
     @property
     def mark(self) -> Mark:
@@ -124,8 +131,10 @@ class VectorFile:
             return False
         return (found.st_dev, found.st_ino) == self._identity and found.st_size == self._places["end"]
 
-    def append(self, rows: Sequence[Row], codes: NDArray[np.int8], watermark: int) -> VectorFile:
-        """Add rows with their codes and say how far they reach; gives the file to go on with.
+    def append(
+        self, rows: Sequence[Row], codes: NDArray[np.int8], watermark: int, chain: int = 0
+    ) -> VectorFile:
+        """Add rows with their codes and say how far they reach; gives the file to go on with, this one or another.
 
         Raises OSError for what the disk does; the rows are then not counted.
         """
@@ -135,7 +144,12 @@ class VectorFile:
             while capacity < mark.rows + len(rows):
                 capacity *= 2
             grown = self.create(self.path, replace(self.head, capacity=capacity), self)
-            return grown.append(rows, codes, watermark)
+            self.close()
+            try:
+                return grown.append(rows, codes, watermark, chain)
+            except BaseException:
+                grown.close()
+                raise
         for name, kind in COLUMNS:
             values = np.array([getattr(row, name) for row in rows], dtype=kind)
             self._put(name, mark.rows, values.tobytes(), values.itemsize)
@@ -143,20 +157,13 @@ class VectorFile:
         for word, bits in enumerate(signs(codes)):
             self._put("sketch", word * self.head.capacity + mark.rows, bits.tobytes(), 8)
         os.fdatasync(self._descriptor)
-        self._note(Mark(mark.turn + 1, mark.rows + len(rows), watermark))
+        after = Mark(mark.turn + 1, mark.rows + len(rows), watermark, chain)
+        os.pwrite(self._descriptor, after.packed(), after.at)
         return self
-
-    def move_on(self, watermark: int) -> None:
-        """Say that there is nothing to embed up to an entry."""
-        mark = self.mark
-        self._note(Mark(mark.turn + 1, mark.rows, watermark))
 
     def end(self, row: int, ended: int) -> None:
         """Note the entry that ended a row's version."""
         self._put("ended", row, ended.to_bytes(8, "little", signed=True), 8)
-
-    def _note(self, mark: Mark) -> None:
-        os.pwrite(self._descriptor, mark.packed(), mark.at)
 
     def _put(self, column: str, row: int, content: bytes, size: int) -> None:
         at, left = self._places[column] + row * size, memoryview(content)
@@ -181,8 +188,10 @@ class VectorFile:
                 raise OSError("the copy of the vectors was cut short")
 
     def close(self) -> None:
-        """Let go of the descriptor; what still reads the mapping keeps it."""
-        os.close(self._descriptor)
+        """Let go of the descriptor, unless that was done; what still reads the mapping keeps it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _head(descriptor: int, ledger: bytes, form: bytes) -> Head | None:

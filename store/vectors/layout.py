@@ -51,7 +51,7 @@ STATUS_NUMBERS: Final = {status: number for number, status in enumerate(sorted(A
 
 _MAGIC: Final = b"DeskbookVectors\0"
 _HEAD: Final = struct.Struct("<16s32s32sIQ")
-_MARK: Final = struct.Struct("<QQQ")
+_MARK: Final = struct.Struct("<QQQQ")
 _MARKS_AT: Final = (1_024, 2_048)
 
 
@@ -72,7 +72,7 @@ class Head:
     def of(cls, store_id: str, model: str, dimensions: int, capacity: int) -> Head:
         """The head of a file for a ledger and a model."""
         vocabulary = [*COLUMNS, *sorted(KIND_NUMBERS.items()), *sorted(STATUS_NUMBERS.items())]
-        form = hashlib.sha256(repr((1, model, vocabulary)).encode()).digest()
+        form = hashlib.sha256(repr((2, model, vocabulary)).encode()).digest()
         return cls(hashlib.sha256(store_id.encode()).digest(), form, dimensions, capacity)
 
     @property
@@ -107,15 +107,17 @@ def read_head(page: bytes) -> Head | None:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a file is filled: its rows, and the last entry whose version they hold."""
+    """How far a file is filled: its rows, and the last entry up to which every text has one."""
 
     turn: int = 0
     rows: int = 0
     watermark: int = 0
+    chain: int = 0
+    """The head of that entry's chain hash: a ledger that was put back and written on has another there."""
 
     def packed(self) -> bytes:
         """The mark's bytes."""
-        body = _MARK.pack(self.turn, self.rows, self.watermark)
+        body = _MARK.pack(self.turn, self.rows, self.watermark, self.chain)
         return body + zlib.crc32(body).to_bytes(4, "little")
 
     @property

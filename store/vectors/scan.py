@@ -8,6 +8,7 @@ summing, so a similarity is the same on every machine that holds the same codes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -23,7 +24,7 @@ EXACT_ROWS: Final = 4_096
 """Up to so many rows are compared whole."""
 
 RESCORED: Final = 400
-"""So many of the rows whose signs agree best are compared whole."""
+"""So many of the rows whose signs agree best are compared whole, and more only where more are asked for."""
 
 _SLAB: Final = 65_536
 _QUERY_SCALE: Final = 32_767.0
@@ -35,15 +36,20 @@ class Scan:
     """Searches in one file of vectors; see `Vectors`."""
 
     file: VectorFile
+    on_other_size: Callable[[int], None] | None = None
+    """Told the numbers that a query has, where they are not as many as the file's vectors have."""
 
     def nearest(self, query: Any, wanted: Wanted, limit: int) -> list[Near]:
         """The versions nearest to a query, nearest first, newer first among equals; at most `limit`."""
         rows = _reach(self.file, wanted)
-        if not rows:
+        if not rows or not self._comparable(query):
             return []
         meets = _meeting(self.file, wanted, rows)
         count = int(np.count_nonzero(meets))
-        chosen = np.flatnonzero(meets) if count <= EXACT_ROWS else _likely(self.file, query, meets, rows)
+        if count <= EXACT_ROWS:
+            chosen = np.flatnonzero(meets)
+        else:
+            chosen = _likely(self.file, query, meets, rows, max(RESCORED, limit))
         return _versions(self.file, query, chosen, limit)
 
     def similarities(self, query: Any, wanted: Wanted, sequences: list[int]) -> dict[int, float]:
@@ -52,10 +58,18 @@ class Scan:
         asked = np.array(sorted(sequences), dtype=np.int64)
         first, last = np.searchsorted(held, asked, "left"), np.searchsorted(held, asked, "right")
         counts = last - first
-        if not counts.sum():
+        if not counts.sum() or not self._comparable(query):
             return {}
         rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return {near.sequence: near.cosine for near in _versions(self.file, query, rows, len(asked))}
+
+    def _comparable(self, query: Any) -> bool:
+        """Whether the query's vector is as long as the file's; another model may have taken the name."""
+        if len(query) == self.file.head.dimensions:
+            return True
+        if self.on_other_size is not None:
+            self.on_other_size(len(query))
+        return False
 
 
 def _reach(file: VectorFile, wanted: Wanted) -> int:
@@ -103,8 +117,8 @@ def _on_lines(file: VectorFile, conditions: Filter, rows: int) -> Any:
     return found
 
 
-def _likely(file: VectorFile, query: Any, meets: Any, rows: int) -> Any:
-    """The rows that meet the conditions and whose signs agree best with the query's."""
+def _likely(file: VectorFile, query: Any, meets: Any, rows: int, most: int) -> Any:
+    """The rows that meet the conditions and whose signs agree best with the query's, at most `most`."""
     wanted = signs(codes_of(query[None, :])[0])[:, 0]
     far = 64 * len(wanted) + 1
     pool, distances = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint16)
@@ -118,14 +132,14 @@ def _likely(file: VectorFile, query: Any, meets: Any, rows: int) -> Any:
             np.bitwise_xor(file.sketch[word, start : start + size], bits, out=differing[:size])
             np.bitwise_count(differing[:size], out=counted[:size])
             total += counted[:size]
-        near = np.flatnonzero((total < bound) & meets[start : start + size])
+        near = np.flatnonzero((total <= bound) & meets[start : start + size])
         pool = np.concatenate([pool, near + start])
         distances = np.concatenate([distances, total[near]])
-        if len(pool) > RESCORED:
-            # Among rows equally near the earliest stay, so what is kept does not depend on the slabs.
-            bound = int(np.partition(distances, RESCORED - 1)[RESCORED - 1])
+        if len(pool) > most:
+            # Among rows equally near the newest stay, so what is kept does not depend on the slabs.
+            bound = int(np.partition(distances, most - 1)[most - 1])
             under = np.flatnonzero(distances < bound)
-            equal = np.flatnonzero(distances == bound)[: RESCORED - len(under)]
+            equal = np.flatnonzero(distances == bound)[len(under) - most :]
             kept = np.sort(np.concatenate([under, equal]))
             pool, distances = pool[kept], distances[kept]
     return pool
