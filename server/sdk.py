@@ -113,6 +113,8 @@ def log_to_stderr(level: int = logging.WARNING, *, timed: bool = False) -> None:
     when = "%(asctime)s " if timed else ""
     handler.setFormatter(logging.Formatter(f"{when}%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # It tells of headers, and so of a key that an address sends back.
+    logging.getLogger("httpcore2").setLevel(logging.WARNING)
     logging.getLogger("mcp").setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
     vars(mcpserver_module)["configure_logging"] = _leave_logging_alone
 

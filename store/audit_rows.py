@@ -207,8 +207,11 @@ class Projections:
     def _stored(self, row: Unversioned) -> bool:
         named: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(row)}
         same = " AND ".join(f"{name} IS ?" for name in named)
-        found = self._connection.execute(
-            f"SELECT 1 FROM {TABLES[type(row)]} WHERE {same}",  # noqa: S608
-            tuple(named.values()),
-        ).fetchone()
+        try:
+            found = self._connection.execute(
+                f"SELECT 1 FROM {TABLES[type(row)]} WHERE {same}",  # noqa: S608
+                tuple(named.values()),
+            ).fetchone()
+        except (ValueError, OverflowError):  # a lone surrogate, or a number no column holds
+            return False
         return found is not None

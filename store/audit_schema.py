@@ -76,11 +76,15 @@ def _fault(name: str, expected: _Thing, present: _Thing | None) -> Iterator[tupl
         yield f"the {expected.kind} {name}{purpose} was changed", same and not expected.guards
 
 
+def _is_statistics(name: str, kind: str) -> bool:
+    return kind == "table" and name in ("sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
+
+
 def _things(connection: apsw.Connection) -> dict[str, _Thing]:
-    """All but what SQLite names itself; the tables that the full-text index keeps count by name only."""
+    """All but SQLite's own indexes and statistics; the tables of the full-text index count by name only."""
     rows = connection.execute("SELECT name, type, tbl_name, sql FROM sqlite_schema")
     return {
         str(name): _Thing(kind, table, None if name.startswith("memory_text_") else sql)
         for name, kind, table, sql in rows
-        if not name.startswith("sqlite_")
+        if not (name.startswith("sqlite_autoindex_") and kind == "index") and not _is_statistics(name, kind)
     }

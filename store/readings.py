@@ -273,12 +273,14 @@ class Readings:
         )
 
     def _meant(self, query: str) -> Meaning:
-        """What a query means; in a run, once the vectors of what it may see are there."""
+        """What a query means; in a run, once the vectors of all that it may see are there, live of nearly all."""
         in_run = self._ledger.run is not None
         meaning = self._vectors.meant(query, in_run=in_run)
         if in_run and meaning.model is not None:
             self._vectors.wait()
             self._inheritance.wait()
+        elif meaning.model is not None:
+            self._vectors.catch_few()
         return meaning
 
     @contextmanager

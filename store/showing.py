@@ -27,6 +27,7 @@ LACKS: Final = MappingProxyType(
 )
 """What a reply says where a search did not go by meaning everywhere."""
 
+NOTHING_BY_WORDS = "Nothing was found by words alone. Do not invent a memory."
 NOTHING_FOUND = "Nothing relevant is recorded. Do not invent a memory."
 
 
@@ -58,7 +59,10 @@ def show_hits(
         if found.lack is not None:
             body["semantic"] = LACKS[found.lack]
         if not found.total:
-            body["message"] = NOTHING_FOUND + _hint(request, found, similar)
+            nothing = NOTHING_FOUND if found.lack is None else NOTHING_BY_WORDS
+            body["message"] = nothing + _hint(request, found, similar)
+        elif found.nothing_on:
+            body["message"] = _hint(request, found, ()).strip()
         text = as_text(body)
         if len(text) <= request.reply_chars or longest < _LEAST_CHARS:
             return Reply(body, text), len(hits)

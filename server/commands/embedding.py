@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from store.errors import ConfigError, EmbeddingFailed
+from store.errors import ConfigError, EmbeddingFailed, StoreError
 
 from ..embedding import encoder_of
 from .place import ConfigOption, RootOption, RunOption, StrategyOption, find_place
@@ -58,6 +58,11 @@ def embed(
         if again:
             book.forget_vectors()
         done = _embed_all(book, encoder)
+    except OSError as fault:
+        raise StoreError(
+            f"The vectors cannot be written: {os.strerror(fault.errno or 0)}.",
+            hint="Make the folder vectors beside the ledger writable, with room on its disk.",
+        ) from None
     finally:
         book.close()
     say(f"{counted(done, 'text', 'texts')} embedded with {encoder.model}; every text has its vectors")

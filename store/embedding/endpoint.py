@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # both take a tenth of a second to import, which only a desk 
 
 KEY_VARIABLE: Final = "DESKBOOK_EMBEDDING_KEY"
 PIECE_CHARS: Final = 1_000
-REQUEST_TEXTS: Final = 64
-REQUEST_BYTES: Final = 256 * 1024
+REQUEST_TEXTS, REQUEST_BYTES = 64, 256 * 1024
+MOST_DIMENSIONS: Final = 8_192
 REPLY_BYTES: Final = 64 * 2**20
 
 _CONNECTIONS: Final = 8
@@ -170,12 +170,13 @@ class Endpoint:
             self._pool = None
 
     def _check_dimensions(self, size: int) -> None:
+        if size > MOST_DIMENSIONS:
+            raise _lasting(f"answered vectors of {size:,} numbers", f"At most {MOST_DIMENSIONS:,} are taken.")
         with self._lock:
-            if self._dimensions is None:
-                self._dimensions = size
+            self._dimensions = self._dimensions or size
         if size != self._dimensions:
-            message = f"answered vectors of {size:,} numbers, and of {self._dimensions:,} before"
-            raise _lasting(message, f"Another model may have taken the name: see to the endpoint, {_AGAIN}")
+            what = f"answered vectors of {size:,} numbers, and of {self._dimensions:,} before"
+            raise _lasting(what, f"Another model may have taken the name: see to the endpoint, {_AGAIN}")
 
 
 class _Clock(threading.local):

@@ -56,7 +56,9 @@ def decode(text: str, query: str, conditions: Filter) -> Place:
 
 
 def _watermarks(told: object = ()) -> tuple[int, ...]:
-    if not isinstance(told, list | tuple) or len(told) > 2 or not all(type(each) is int for each in told):
+    if not isinstance(told, list | tuple) or len(told) > 2:
+        raise ValueError
+    if not all(type(each) is int and 0 <= each < 2**53 for each in told):
         raise ValueError
     return tuple(told)
 

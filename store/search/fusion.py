@@ -138,7 +138,7 @@ def is_answered(query: str, fusion: Fusion, *, narrowed: bool) -> bool:
     fresh = max((each.evidence.share for each in fused if each.evidence.cosine is None), default=0.0)
     if not is_english(query):
         return words >= setting.foreign_words or cosine >= setting.foreign_cosine
-    about_one = narrowed or any(named.held for named in fusion.gathered.instruments)
+    about_one = narrowed or any(instrument.held for instrument in fusion.gathered.instruments)
     if (words if about_one else fresh) >= setting.narrowed_words or words >= setting.strong_words:
         return True
     return cosine + setting.query_words * fused[0].evidence.share >= setting.query_floor

@@ -16,7 +16,7 @@ from typing import Final
 from ..errors import InvalidInput
 from ..rows import Filter
 from ..symbols import normalise_symbol
-from ..symbols.names import named_in
+from ..symbols.names import MERE_WORDS, NAMES, named_in
 from ..terms import is_stopword
 from ..view import Place, View
 
@@ -33,6 +33,13 @@ _AMBIGUOUS: Final = 3
 
 _TEXTS_READ: Final = 20
 _COUNTED: Final = 1_000
+
+_WORDS: Final = frozenset(
+    "A ALL ARE C CAT COIN COP COST DASH DB DE EA F GE HD HOOD HUM IT KEY LOW M MA META MET MO MS NET NOW O ON PARA PM"
+    " RIO SAN SHOP SNAP SO SPOT T TM UPS V VALE X".split()
+)
+_UNMISTAKABLE: Final = frozenset(symbol for symbols in NAMES.values() for symbol in symbols) - _WORDS
+"""Tickers that are no words, so that a query which holds one is about it."""
 
 ACRONYMS: Final = frozenset(
     """
@@ -56,6 +63,9 @@ class Named:
     held: bool
     plain: bool
     """Whether texts use the word for nothing else, so that it may be looked for in them."""
+
+    sure: bool = True
+    """Whether it can be nothing but an instrument: a word in capitals may only be said with force."""
 
 
 def named_instruments(view: View, query: str) -> tuple[Named, ...]:
@@ -85,7 +95,7 @@ def _called(view: View, name: str, symbols: tuple[str, ...]) -> Named | None:
     spellings = tuple(each for symbol in held or symbols for each in (view.spellings(symbol) or (symbol,)))
     if not held and _spoken_of(view, name):
         return None
-    return Named(name, spellings, held=bool(held), plain=True)
+    return Named(name, spellings, held=bool(held), plain=True, sure=name.title() not in MERE_WORDS)
 
 
 def _spoken_of(view: View, name: str) -> bool:
@@ -104,7 +114,7 @@ def _named(view: View, word: str, *, first: bool, shouted: bool) -> Named | None
     if symbol is None:
         return None
     tagged = word.startswith("$") and _TICKER.fullmatch(word.upper()) is not None
-    formed = tagged or _FORMED.fullmatch(word) is not None
+    formed = tagged or (_FORMED.fullmatch(word) is not None and (not word.isalpha() or "/" in symbol))
     capital = bool(_TICKER.fullmatch(word)) and not shouted and not _begins_sentence(word, first)
     if not (formed or capital):
         return _in_small_letters(view, word, symbol)
@@ -116,7 +126,7 @@ def _named(view: View, word: str, *, first: bool, shouted: bool) -> Named | None
         return None
     if view.count_matches(bare, Filter(), most=1):
         return None  # texts speak of it: it is looked for in them as any word
-    return Named(word, spellings, held=False, plain=True)
+    return Named(word, spellings, held=False, plain=True, sure=formed or symbol in _UNMISTAKABLE)
 
 
 def _begins_sentence(word: str, first: bool) -> bool:

@@ -61,13 +61,17 @@ def place_of(key: Key) -> Place:
     return Place(key[1], -key[2])
 
 
+def bare_word(word: str) -> str:
+    """A word of a query without the signs around it and without an ending in 's."""
+    return re.sub(r"['’]s$", "", word.strip(".,;:!?'\"()"))
+
+
 def terms_of(words: tuple[str, ...], instruments: tuple[Named, ...]) -> tuple[Term, ...]:
     """The terms to look for: a word that names an instrument stands for the memories about it too."""
     named = {instrument.word.split()[0]: instrument for instrument in instruments if instrument.held}
     terms = []
     for word in words:
-        bare = re.sub(r"['’]s$", "", word.strip(".,;:!?'\"()"))
-        instrument = named.get(bare)
+        instrument = named.get(bare_word(word))
         if instrument is None:
             terms.append(Term(word))
         else:

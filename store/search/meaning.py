@@ -1,7 +1,8 @@
 """The side of a search that goes by meaning: a query's vector, and the vectors of the ledgers it looks into.
 
-A live search never waits for vectors: what is not embedded yet is found by its words. A search in a run waits, and
-embeds what is missing itself, so that a replay finds the same; it says how far the vectors reached.
+A live search embeds the few texts just written, and waits for no more: what is not embedded yet is found by its
+words. A search in a run waits, and embeds what is missing itself, so that a replay finds the same; it says how far
+the vectors reached.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
     from ..embedding.base import Embedded
     from ..vectors.index import VectorIndex
 
-LIVE_WAIT_SECONDS: Final = 1.0
+LIVE_WAIT_SECONDS: Final = 2.0
 """How long a live search waits for a model that is being loaded."""
+
+FEW: Final = 8
+FEW_CHARS: Final = 8_000
+FEW_SECONDS: Final = 0.5
+"""A live search embeds so few texts itself, no longer than this: what an agent just wrote is found by its meaning."""
 
 RUN_WAIT_SECONDS: Final = 20.0
 """How long a search in a run waits for the model and for the vectors of what it may see."""
@@ -171,6 +177,17 @@ class LedgerVectors:
                 return
             if done.busy:
                 time.sleep(_TURN_SECONDS)
+
+    def catch_few(self) -> None:
+        """Embed what is missing if it is only a little; more is left to the background."""
+        embedder = self._encoder.ready()
+        index = self._index if embedder is not None else None
+        if index is None:
+            return
+        with self._snapshot() as snapshot:
+            waiting = index.waiting(snapshot, FEW + 1)
+        if 0 < len(waiting) <= FEW and sum(map(len, waiting)) <= FEW_CHARS:
+            self.wait(FEW_SECONDS)
 
 
 def _never() -> AbstractContextManager[Snapshot]:

@@ -15,7 +15,6 @@ from ..terms import query_terms
 from ..view import View
 from .evidence import Evidence, gather
 from .fusion import Fused, Fusion, fuse, is_answered, setting_of
-from .instruments import Named
 from .lexical import rank_literal
 from .meaning import Lack, Meaning
 from .trust import Ranking, is_failure, trust_of
@@ -28,6 +27,13 @@ WEIGHED: Final = 64
 _NAMED_SCORE: Final = 100.0
 """More than any evidence gives."""
 
+LOSSES_AMONG: Final = 500
+"""Among so many of the best hits, or of the newest memories, failures are put first."""
+
+STRANGER_FLOOR: Final = 0.6
+"""The least score of a memory about no instrument, for a query about one of which memory holds nothing."""
+
+ABSENT_NAMED: Final = 5
 REJECTED_KEPT: Final = 10
 """Candidates that are kept in the record of a search which nothing answered."""
 
@@ -103,16 +109,36 @@ def recall(view: View, question: Question) -> Found:
     if not query_terms(query):
         return _literal(view, question)
     gathered = gather(view, query, question.conditions, question.meaning)
-    absent = tuple(named for named in gathered.instruments if not named.held)
     fusion = fuse(gathered, setting_of(question.meaning.model))
-    if absent and len(absent) == len(gathered.instruments):
-        answered, floor = False, 0.0
-    elif question.meaning.vector is None:
-        answered, floor = True, 0.0
-    else:
-        answered = is_answered(query, fusion, narrowed=question.conditions.symbol is not None)
-        floor = fusion.setting.hit_floor
-    return _found(view, question, fusion, absent, floor if answered else None)
+    return _found(view, question, *_answering(view, question, fusion))
+
+
+def _answering(view: View, question: Question, fusion: Fusion) -> tuple[Fusion, float | None]:
+    """The candidates that may answer and the least score of a hit; None where nothing does.
+
+    Of an instrument that the query names its memories always do, and of one that memory holds nothing of no other's.
+    """
+    held = [symbol for each in fusion.gathered.instruments if each.held for symbol in each.spellings]
+    absent = any(not each.held and each.sure for each in fusion.gathered.instruments)
+    meant, narrowed = question.meaning.vector is not None, question.conditions.symbol is not None
+    if absent and not held and not narrowed:
+        return _about(view, fusion, (None,)), STRANGER_FLOOR if meant else 0.0
+    if not meant:
+        return fusion, 0.0
+    if is_answered(question.query.strip(), fusion, narrowed=narrowed):
+        return fusion, fusion.setting.hit_floor
+    return (_about(view, fusion, held), 0.0) if held else (fusion, None)
+
+
+def _about(view: View, fusion: Fusion, symbols: Sequence[str | None]) -> Fusion:
+    """Those of the compared candidates that are about one of the instruments; None stands for none."""
+    standing = view.standing(each.place for each in fusion.compared)
+    kept = tuple(
+        each
+        for each in fusion.compared
+        if (version := standing.get(each.place)) is not None and version.symbol in symbols
+    )
+    return replace(fusion, compared=kept, gathered=replace(fusion.gathered, rest=()))
 
 
 def _literal(view: View, question: Question) -> Found:
@@ -130,11 +156,10 @@ def _literal(view: View, question: Question) -> Found:
     )
 
 
-def _found(
-    view: View, question: Question, fusion: Fusion, absent: tuple[Named, ...], floor: float | None
-) -> Found:
+def _found(view: View, question: Question, fusion: Fusion, floor: float | None) -> Found:
     """The page of hits; a floor of None lets nothing pass but what the query names by its id."""
-    wanted = max(CANDIDATES_KEPT, WEIGHED, question.offset + question.limit)
+    weighed = WEIGHED if question.order == "relevance" else LOSSES_AMONG
+    wanted = max(CANDIDATES_KEPT, weighed, question.offset + question.limit)
     answers = [] if floor is None else fusion.first(wanted, floor=floor)
     total = 0 if floor is None else fusion.count(floor=floor)
     named = _named(view, question)
@@ -143,7 +168,7 @@ def _found(
     total += len(named) - (len(answers) - len(rest))
     ordered = named + rest
     found = _versions(view, ordered[:wanted], question.conditions)
-    hits = _ranked([*_weighed(view, question, found[:WEIGHED]), *(_hit(*each) for each in found[WEIGHED:])])
+    hits = _ranked([*_weighed(view, question, found[:weighed]), *(_hit(*each) for each in found[weighed:])])
     considered = hits[:CANDIDATES_KEPT] or _rejected(view, question.conditions, fusion)
     meant = question.meaning.vector is not None
     return Found(
@@ -156,8 +181,14 @@ def _found(
         model=question.meaning.model if meant else None,
         watermarks=tuple(layer.watermark for layer in view.layers) if meant else (),
         lack=question.meaning.lack or _behind(view, question),
-        nothing_on=tuple(named.word for named in absent),
+        nothing_on=_absent(fusion, any_hits=bool(hits)),
     )
+
+
+def _absent(fusion: Fusion, *, any_hits: bool) -> tuple[str, ...]:
+    """At most five instruments that memory holds nothing of; a mere word may be one only where nothing is found."""
+    named = [each for each in fusion.gathered.instruments if not each.held and (each.sure or not any_hits)]
+    return tuple(each.word for each in named[:ABSENT_NAMED])
 
 
 def _ranked(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -165,7 +196,9 @@ def _ranked(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def _hit(version: Version, fused: Fused, trust: float = 1.0) -> Hit:
-    return Hit(version, 0, round(fused.score * trust, 6), trust, fused.evidence)
+    return Hit(
+        version, 0, round(fused.score * trust if fused.score > 0 else fused.score, 6), trust, fused.evidence
+    )
 
 
 def _weighed(view: View, question: Question, found: Sequence[tuple[Version, Fused]]) -> list[Hit]:
@@ -197,11 +230,15 @@ def _rejected(view: View, conditions: Filter, fusion: Fusion) -> tuple[Hit, ...]
 
 def _newest(view: View, question: Question) -> Found:
     total = view.count_versions(question.conditions)
-    versions = view.versions(question.conditions, limit=question.offset + question.limit)
+    end = question.offset + question.limit
+    if question.order == "losses_first":
+        versions = view.versions(question.conditions, limit=max(LOSSES_AMONG, end))
+        first = sorted(versions[:LOSSES_AMONG], key=lambda version: not is_failure(version))
+        versions = [*first, *versions[LOSSES_AMONG:]][:end]
+    else:
+        versions = view.versions(question.conditions, limit=end)
     hits = tuple(Hit(version, rank) for rank, version in enumerate(versions, start=1))
     page = hits[question.offset :]
-    if question.order == "losses_first":
-        page = tuple(sorted(page, key=lambda hit: not is_failure(hit.version)))
     return Found("recent", view.cut, view.inherited_cut, total, page, tuple(map(_candidate, page)))
 
 

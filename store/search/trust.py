@@ -52,7 +52,8 @@ def trust_of(version: Version, at: int, ranking: Ranking) -> float:
     if version.stale_at is not None and version.stale_at <= at:
         factor *= ranking.stale
     factor *= 1 + ranking.tally * _balance(version.details.get("tally"))
-    days = max(0, at - version.effective_at) / _DAY
+    # In whole days: a backtest and live, some microseconds apart, then give the same.
+    days = round(max(0, at - version.effective_at) / _DAY)
     return round(factor * (1 - ranking.age * days / (days + ranking.half_life_days)), 4)
 
 

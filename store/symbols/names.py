@@ -67,11 +67,34 @@ def _read(table: str) -> dict[str, tuple[str, ...]]:
 NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_read(_TABLE))
 """Each name as it is written, and the symbols it is known under, where it is listed more than once."""
 
+MERE_WORDS: Final = frozenset(
+    {
+        "Apple",
+        "Delta",
+        "Ether",
+        "Ford",
+        "Oracle",
+        "Paramount",
+        "Robinhood",
+        "Shell",
+        "Snowflake",
+        "Target",
+        "Visa",
+    }
+)
+"""Names that begin a sentence as mere words too: where nothing is kept of them, they say nothing of the query."""
+
+_LEAST_CAPITALS: Final = 5
+_WRITTEN: Final = {name: name for name in NAMES} | {
+    name.upper(): name for name in NAMES if len(name) >= _LEAST_CAPITALS and name.upper() not in NAMES
+}
+"""Each way in which a name may be written, in capitals too, and the name."""
+
 _ANY: Final = re.compile(
-    r"(?<!\w)(" + "|".join(re.escape(name) for name in sorted(NAMES, key=len, reverse=True)) + r")(?!\w)"
+    r"(?<!\w)(" + "|".join(re.escape(name) for name in sorted(_WRITTEN, key=len, reverse=True)) + r")(?!\w)"
 )
 
 
 def named_in(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The names that a text holds, each with its symbols, in order."""
-    return tuple((found.group(), NAMES[found.group()]) for found in _ANY.finditer(text))
+    return tuple((found.group(), NAMES[_WRITTEN[found.group()]]) for found in _ANY.finditer(text))

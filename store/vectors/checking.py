@@ -18,12 +18,25 @@ from typing import Any, Final
 import numpy as np
 
 from ..engines.sqlite.connection import connect, reading_access
-from .layout import COLUMNS, FOREVER, PAGE, Head, Mark, read_head, read_mark
+from .layout import (
+    COLUMNS,
+    FOREVER,
+    KIND_NUMBERS,
+    PAGE,
+    STATUS_NUMBERS,
+    Head,
+    Mark,
+    digest,
+    read_head,
+    read_mark,
+    tag_bits,
+)
 
 FOLDER: Final = "vectors"
 SUFFIX: Final = ".vectors"
 MOST_FINDINGS: Final = 20
 _AT_ONCE: Final = 4_096
+_FACTS: Final = ("effective", "expires", "symbol", "agent", "tags", "kind", "status", "pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +90,15 @@ def _store_digest(connection: Any) -> bytes:
 def _rows(path: Path, head: Head, mark: Mark, connection: Any, reach: int) -> Iterator[str]:
     """Hold the file's rows against the ledger's texts, both in the order of their entries."""
     texts = connection.execute(
-        "SELECT v.sequence_from, v.sequence_to, e.content_sha256 FROM memory_versions v"
+        "SELECT v.sequence_from, v.sequence_to, e.content_sha256, v.effective_at, v.expires_at, v.symbol, v.agent,"
+        " v.tags, v.kind, v.status, v.review_state FROM memory_versions v"
         " JOIN memory_events e ON e.sequence = v.sequence_from"
         " WHERE v.sequence_from <= ? AND v.kind <> 'order_action' ORDER BY v.sequence_from",
         (reach,),
     )
     expected = next(texts, None)
     met = 0
-    for sequence, ended, source, bent in _read(path, head, mark.rows):
+    for sequence, ended, source, facts, bent in _read(path, head, mark.rows):
         if sequence > reach:
             break
         while expected is not None and expected[0] < sequence:
@@ -102,6 +116,8 @@ def _rows(path: Path, head: Head, mark: Mark, connection: Any, reach: int) -> It
         ahead = until == FOREVER and reach < ended <= mark.watermark  # by an entry after the ledger's moment
         if ended != until and not behind and not ahead:
             yield f"sequence {sequence} ended at {expected[1]}, which its vector does not say"
+        if facts != _facts(expected[3:]):
+            yield f"the vector of sequence {sequence} is kept under facts that its text does not have"
         if bent:
             yield f"the vector of sequence {sequence} does not agree with its signs or its length"
     while expected is not None:
@@ -110,8 +126,23 @@ def _rows(path: Path, head: Head, mark: Mark, connection: Any, reach: int) -> It
         expected = next(texts, None)
 
 
-def _read(path: Path, head: Head, rows: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Each row's entry, end and source, and whether its vector contradicts itself; some thousand rows at once."""
+def _facts(columns: tuple[Any, ...]) -> tuple[int, ...]:
+    """What a version says of itself, as the file's columns hold it."""
+    effective, expires, symbol, agent, tags, kind, status, review = columns
+    return (
+        effective,
+        FOREVER if expires is None else expires,
+        0 if symbol is None else digest(symbol),
+        digest(agent),
+        tag_bits(tuple(json.loads(tags))),
+        KIND_NUMBERS[kind],
+        STATUS_NUMBERS[status],
+        int(review not in ("none", "approved")),
+    )
+
+
+def _read(path: Path, head: Head, rows: int) -> Iterator[tuple[int, int, int, tuple[int, ...], bool]]:
+    """Each row's entry, end, source and facts, and whether its vector contradicts itself; thousands at once."""
     places, kinds = head.offsets(), dict(COLUMNS)
 
     def column(name: str, kind: Any, start: int, count: int, width: int = 1) -> Any:
@@ -131,4 +162,5 @@ def _read(path: Path, head: Head, rows: int) -> Iterator[tuple[int, int, int, bo
             signs = (bits[:, word * 64 : word * 64 + 64] * weights).sum(axis=1, dtype=np.uint64)
             at = places["sketch"] + 8 * word * head.capacity + 8 * start
             bent |= signs != np.fromfile(path, dtype="<u8", count=count, offset=at)
-        yield from zip(sequence.tolist(), ended.tolist(), source.tolist(), bent.tolist(), strict=True)
+        facts = zip(*(column(name, kinds[name], start, count).tolist() for name in _FACTS), strict=True)
+        yield from zip(sequence.tolist(), ended.tolist(), source.tolist(), facts, bent.tolist(), strict=True)

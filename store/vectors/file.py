@@ -198,7 +198,13 @@ def _head(descriptor: int, ledger: bytes, form: bytes) -> Head | None:
     """What an open file is; None where it is not whole, or of another ledger or form."""
     page = os.pread(descriptor, PAGE, 0)
     head = read_head(page)
-    if head is None or (head.ledger, head.form) != (ledger, form) or read_mark(page) is None:
+    mark = read_mark(page)
+    if (
+        head is None
+        or (head.ledger, head.form) != (ledger, form)
+        or mark is None
+        or mark.rows > head.capacity
+    ):
         return None
     return head if os.fstat(descriptor).st_size == head.offsets()["end"] else None
 

@@ -38,6 +38,9 @@ SUFFIX: Final = ".vectors"
 PIECES_AT_ONCE: Final = 64
 """So many pieces are embedded while the lock is held, and more only where one text has more."""
 
+MOST_PIECES: Final = 64
+"""Of a text, so many pieces have vectors: some 12,000 words. What comes after them is found by its words."""
+
 OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
 Fresh = dict[str, tuple[Any, float]]
 """The codes of each piece that was embedded, and their length."""
@@ -94,6 +97,12 @@ class VectorIndex:
         if watermark >= cut or not snapshot.texts(watermark, cut, limit=1):
             return cut
         return watermark
+
+    def waiting(self, snapshot: Snapshot, most: int) -> list[str]:
+        """The first texts that have no vectors yet, at most `most`."""
+        file = self.file(snapshot)
+        found = snapshot.texts(0 if file is None else file.mark.watermark, _last(snapshot), limit=most)
+        return [text.text for text in found]
 
     def backlog(self, snapshot: Snapshot, cut: int) -> int:
         """How many texts up to the cut have no vectors yet."""
@@ -269,7 +278,7 @@ def _pieces(texts: Sequence[Text], embedder: Embedder) -> list[list[str]]:
     found: list[list[str]] = []
     count = 0
     for text in texts:
-        own = embedder.pieces(text.text)
+        own = embedder.pieces(text.text)[:MOST_PIECES]
         count += len(own)
         if found and count > PIECES_AT_ONCE:
             break

@@ -53,6 +53,8 @@ _MAGIC: Final = b"DeskbookVectors\0"
 _HEAD: Final = struct.Struct("<16s32s32sIQ")
 _MARK: Final = struct.Struct("<QQQQ")
 _MARKS_AT: Final = (1_024, 2_048)
+_MOST: Final = 2**53
+"""No ledger comes so far: a mark that says so is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def read_mark(page: bytes) -> Mark | None:
         body, check = page[at : at + _MARK.size], page[at + _MARK.size : at + _MARK.size + 4]
         if len(check) == 4 and zlib.crc32(body) == int.from_bytes(check, "little"):
             found.append(Mark(*_MARK.unpack(body)))
-    return max(found, key=lambda mark: mark.turn, default=None)
+    newest = max(found, key=lambda mark: mark.turn, default=None)
+    return None if newest is None or max(newest.turn, newest.rows, newest.watermark) >= _MOST else newest
 
 
 def digest(name: str) -> int:

@@ -140,7 +140,7 @@ def test_many_who_want_it_at_once_load_it_once(gate: Gate, model: Model) -> None
     ("fault", "problem"),
     [
         (EmbeddingFailed("The weights are gone."), "The weights are gone."),
-        (RuntimeError("/root/secret"), "The model cannot be loaded: RuntimeError."),
+        (RuntimeError("a place/and a secret"), "The model cannot be loaded: RuntimeError."),
         (MemoryError(), "The model cannot be loaded: MemoryError."),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_query_on_another_thread_gives_the_same(encoder: Encoder, model: Model
     ("fault", "problem"),
     [
         (EmbeddingFailed("The endpoint is gone."), "The endpoint is gone."),
-        (RuntimeError("/root/secret"), "The model failed: RuntimeError."),
+        (RuntimeError("a place/and a secret"), "The model failed: RuntimeError."),
     ],
 )
 def test_one_that_fails_rests_and_is_asked_again_after_a_while(

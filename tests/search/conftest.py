@@ -13,6 +13,7 @@ import pytest
 from store.embedding.bundled import MODEL, Bundled
 from store.embedding.loading import Encoder
 from store.errors import EmbeddingFailed
+from store.search import meaning
 from store.view import View
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Senses:
 def _loaded(encoder: Encoder) -> Encoder:
     assert encoder.ready(GUARD) is not None, encoder.problem
     return encoder
+
+
+@pytest.fixture(autouse=True)
+def left_to_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search embeds nothing by itself, so that a test says what has its vectors."""
+    monkeypatch.setattr(meaning, "FEW", 0)
 
 
 @pytest.fixture(scope="session")

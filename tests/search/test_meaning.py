@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from store.commands import NoteRisk, Remember
+from store.search import meaning
 
 if TYPE_CHECKING:
     from conftest import Seat
@@ -87,7 +88,7 @@ def test_an_instrument_of_which_nothing_is_kept_is_named_in_the_reply(shelf: She
     found = shelf.seat.find(query)
     assert found["hits"] == []
     assert found["message"] == (
-        f"Nothing relevant is recorded. Do not invent a memory. Nothing is kept about {name}."
+        f"Nothing was found by words alone. Do not invent a memory. Nothing is kept about {name}."
     )
 
 
@@ -95,7 +96,65 @@ def test_one_of_two_instruments_is_found_and_the_other_is_not_made_up(shelf: She
     note = shelf.seat.do(Remember(text="Guidance was cut again", symbol="NVDA")).id
     found = shelf.seat.find("guidance of NVDA or PLTR")
     assert [hit["id"] for hit in found["hits"]][:1] == [note]
+    assert found["message"] == "Nothing is kept about PLTR."
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What do we hold open on AAPL, and why?",
+        "What did we learn last time trading Apple?",
+        "AAPL exit plan",
+        "AAPL, MSFT and TSLA",
+        "APPLE",
+    ],
+)
+def test_a_question_about_an_instrument_of_the_memory_finds_what_is_kept_about_it(
+    shelf: Shelf, embed: Callable[[Seat], int], query: str
+) -> None:
+    kept = {
+        shelf.seat.do(Remember(text="iPhone demand is weak in China, cut the size.", symbol="AAPL")).id,
+        shelf.seat.do(Remember(text="Services margin carries the quarter.", symbol="AAPL")).id,
+    }
+    for number in range(8):
+        shelf.seat.do(Remember(text=f"Cloud growth slows to {number} %.", symbol="MSFT"))
+    embed(shelf.seat)
+    assert kept & {hit["id"] for hit in shelf.seat.find(query)["hits"]}
+
+
+@pytest.mark.parametrize(
+    "query", ["what is the MAX drawdown limit", "CHECK the drawdown limit PLEASE", "drawdown limit"]
+)
+def test_a_word_said_with_force_is_no_instrument(
+    shelf: Shelf, embed: Callable[[Seat], int], query: str
+) -> None:
+    note = shelf.seat.do(Remember(text="The drawdown limit of the desk is 4 percent.")).id
+    embed(shelf.seat)
+    found = shelf.seat.find(query)
+    assert found["hits"][0]["id"] == note
     assert "message" not in found
+
+
+def test_a_lesson_about_no_instrument_is_found_for_one_of_which_nothing_is_kept(
+    shelf: Shelf, embed: Callable[[Seat], int]
+) -> None:
+    lesson = shelf.seat.do(Remember(text="Never hold long options through an earnings report.")).id
+    shelf.seat.do(Remember(text="Held the options through the earnings report.", symbol="NVDA"))
+    embed(shelf.seat)
+    found = shelf.seat.find("should we hold options through the earnings report of Amazon?")
+    assert [hit["id"] for hit in found["hits"]] == [lesson]
+    assert found["message"] == "Nothing is kept about Amazon."
+
+
+def test_what_was_just_written_is_found_by_its_meaning_at_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meaning, "FEW", 8)
+    monkeypatch.setattr(meaning, "FEW_SECONDS", 60.0)
+    note = shelf.seat.do(Remember(text="The carrier lowered its guidance before the results, so we sold.")).id
+    found = shelf.seat.find("why did we exit the airline ahead of earnings")
+    assert note in [hit["id"] for hit in found["hits"]]
+    assert "semantic" not in found
 
 
 @pytest.mark.parametrize("query", ["nvda", "Nvidia", "NVDA?", "$NVDA", "NVDA’s"])

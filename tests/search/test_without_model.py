@@ -114,7 +114,7 @@ def test_a_model_that_cannot_be_had_is_told_in_every_reply_and_asked_for_once(
     for query in ("turnover", "turnover slid", "slid"):
         found = seat.find(query)
         assert ([hit["id"] for hit in found["hits"]], found["semantic"]) == ([note], UNAVAILABLE)
-    assert seat.find("zinc")["message"].startswith("Nothing relevant is recorded.")
+    assert seat.find("zinc")["message"].startswith("Nothing was found by words alone.")
     assert seat.book.embed_next() is None
     assert tried == [1]
     assert encoder.state == "unavailable"

@@ -42,7 +42,7 @@ ARGUMENTS = {
     "get_memory_state": "as_of",
     "resolve_memory": "memory_id* status* note expected_version idempotency_key",
     "flag_memory": "memory_id* reason* other_id note idempotency_key",
-    "search_memory": "query kind symbol status tags agent since until as_of limit cursor response_format",
+    "search_memory": "query kind symbol status tags agent since until as_of limit cursor order response_format",
     "record_order_intent": "operation* reason* symbol side quantity order_type limit_price stop_price time_in_force "
     "legs client_order_id thesis_id decision_id previous_action_id public_reason evidence snapshot idempotency_key",
     "record_order_outcome": "action_id* certainty* broker_order_id filled_quantity average_price error_type "

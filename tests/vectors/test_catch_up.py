@@ -16,6 +16,7 @@ from store.ledger import Draft
 from store.lifecycle import LESSON
 from store.rows import Filter
 from store.vectors.base import Step
+from store.vectors.index import MOST_PIECES
 from store.vectors.layout import FOREVER
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def test_very_long_texts_are_embedded_few_at_a_time(desk: Desk) -> None:
     assert 1 <= step.versions <= 2
     assert desk.reach() == step.watermark
     assert step.versions + desk.embed() == 6
-    assert len(desk.held()) == 600
+    assert len(desk.held()) == 6 * MOST_PIECES
 
 
 def test_one_text_with_more_pieces_than_a_batch_is_embedded_all_the_same(desk: Desk) -> None:
@@ -243,4 +244,4 @@ def test_one_text_with_more_pieces_than_a_batch_is_embedded_all_the_same(desk: D
     desk.seat.do(Remember(text="short"))
     assert desk.index.catch_up(desk.seat.book.snapshot, desk.embedder, 32).versions == 1
     assert desk.embed() == 1
-    assert len(desk.held()) == 501
+    assert len(desk.held()) == MOST_PIECES + 1, "what lies beyond is found by its words"

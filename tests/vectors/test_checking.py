@@ -10,7 +10,7 @@ from store.commands import OpenThesis, Remember, UpdateThesis
 from store.vectors.checking import check_vectors
 from store.vectors.layout import COLUMNS, PAGE, read_head, read_mark
 
-CHECKED = ("sequence", "ended", "source", "length", "codes", "sketch")
+CHECKED = (*(name for name, _ in COLUMNS), "codes", "sketch")
 
 
 @pytest.fixture
