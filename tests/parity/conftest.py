@@ -149,7 +149,9 @@ class Theatre:
         agents = "\n".join(f'[agents.{agent}]\nprofile = "{agent}"' for agent in ("trader", "harness"))
         clock = f'[clock]\nmode = "{mode}"\ntimezone = "America/New_York"\n'
         store = f'[store]\nroot = {json.dumps(str(root))}\ndurability = "normal"\n'
-        config.write_text(f"{store}{clock}{agents}\n", encoding="utf-8")
+        # By words: a run waits for its vectors, while live goes on with those that there are.
+        embedding = '[embedding]\nprovider = "none"\n'
+        config.write_text(f"{store}{clock}{embedding}{agents}\n", encoding="utf-8")
         return self.harness.Server(config, "trader", (sys.executable, "-P", "-m", "server"), ENVIRONMENT)
 
 
