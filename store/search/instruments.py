@@ -35,8 +35,9 @@ _TEXTS_READ: Final = 20
 _COUNTED: Final = 1_000
 
 _WORDS: Final = frozenset(
-    "A ALL ARE C CAT COIN COP COST DASH DB DE EA F GE HD HOOD HUM IT KEY LOW M MA META MET MO MS NET NOW O ON PARA PM"
-    " RIO SAN SHOP SNAP SO SPOT T TM UPS V VALE X".split()
+    "A AI ALL ALLY ARE BILL BOX BROS C CAT CB CG CI COIN COP COST CX D DASH DB DD DE DECK DOW EA EL ET F FANG GAP GE"
+    " GOLD GRAB HD HOG HOOD HUM ICE IT K KEY LI LOW M MA MAR META MET MO MS NET NOW NU O ON OPEN PARA PATH PM RF RIO"
+    " RUN S SAN SAVE SE SHOP SNAP SO SPOT SQ SU T TAP TD TEAM TM U UPS V VALE W WEN WM X Z ZM".split()
 )
 _UNMISTAKABLE: Final = frozenset(symbol for symbols in NAMES.values() for symbol in symbols) - _WORDS
 """Tickers that are no words, so that a query which holds one is about it."""

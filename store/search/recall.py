@@ -30,8 +30,9 @@ _NAMED_SCORE: Final = 100.0
 LOSSES_AMONG: Final = 500
 """Among so many of the best hits, or of the newest memories, failures are put first."""
 
-STRANGER_FLOOR: Final = 0.6
-"""The least score of a memory about no instrument, for a query about one of which memory holds nothing."""
+STRANGER_FLOOR: Final = 0.8
+"""The least score of a memory about no instrument, for a query about one of which memory holds nothing: that of the
+median right hit."""
 
 ABSENT_NAMED: Final = 5
 REJECTED_KEPT: Final = 10

@@ -50,7 +50,52 @@ SIEGY|SIE.DE Siemens; VWAGY|VOW3.DE Volkswagen; MBGYY|MBG.DE Mercedes; BMWYY|BMW
 NSRGY|NESN.SW Nestle, Nestlé; RHHBY|ROG.SW Roche; NVS|NOVN.SW Novartis; AZN|AZN.L AstraZeneca; GSK GSK;
 HSBC|HSBA.L HSBC; UBS UBS; DB Deutsche Bank; BCS Barclays; ING ING; SAN Santander; BTC/USD|BTC Bitcoin;
 ETH/USD|ETH Ethereum, Ether; SOL/USD|SOL Solana; XRP/USD Ripple; DOGE/USD Dogecoin; ADA/USD Cardano; LTC/USD
-Litecoin; LINK/USD Chainlink; DOT/USD Polkadot;
+Litecoin; LINK/USD Chainlink; DOT/USD Polkadot; PTON Peloton; ZM Zoom; DOCU DocuSign; OKTA Okta; TWLO
+Twilio; TEAM Atlassian; WDAY Workday; INTU Intuit; ADSK Autodesk; ACN Accenture; CTSH Cognizant; GRMN
+Garmin; ROKU Roku; ETSY Etsy; EBAY eBay; W Wayfair; CHWY Chewy; CVNA Carvana; DKNG DraftKings; MGM MGM
+Resorts; WYNN Wynn Resorts; LVS Las Vegas Sands; HLT Hilton; MAR Marriott; NUE Nucor; SHW Sherwin-Williams;
+DOW Dow Chemical; DD DuPont; EMR Emerson; ETN Eaton; ROK Rockwell Automation; CMI Cummins; PCAR Paccar; NSC
+Norfolk Southern; CSX CSX; JBLU JetBlue; SAVE Spirit Airlines; NCLH Norwegian Cruise; APO Apollo Global; CG
+Carlyle; PRU Prudential; AFL Aflac; CB Chubb; MCO Moody's; SPGI S&P Global; MSCI MSCI; ICE Intercontinental
+Exchange; PNC PNC; TFC Truist; USB US Bancorp; RF Regions Financial; FITB Fifth Third; SYF Synchrony; DFS
+Discover Financial; ALLY Ally Financial; UPST Upstart; AFRM Affirm; NU Nubank, Nu Holdings; MELI
+MercadoLibre; SE Sea Limited; GRAB Grab Holdings; CPNG Coupang; TCOM Trip.com; LI Li Auto; XPEV XPeng; TTD
+Trade Desk; U Unity Software; BILL Bill.com; SQ Square; POAHY|P911.DE Porsche; RNLSY|RNO.PA Renault; VLVLY
+Volvo; HESAY|RMS.PA Hermes, Hermès; PPRUY|KER.PA Kering; CFRUY|CFR.SW Richemont; BURBY|BRBY.L Burberry;
+LRLCY|OR.PA L'Oréal, L'Oreal; DANOY|BN.PA Danone; CRRFY|CA.PA Carrefour; HEINY|HEIA.AS Heineken;
+BAYRY|BAYN.DE Bayer; BASFY|BAS.DE BASF; ALIZY|ALV.DE Allianz; MURGY|MUV2.DE Munich Re; DTEGY|DTE.DE Deutsche
+Telekom; DHLGY|DHL.DE DHL, Deutsche Post; DLAKY|LHA.DE Lufthansa; RNMBY|RHM.DE Rheinmetall; IFNNY|IFX.DE
+Infineon; ZLNDY|ZAL.DE Zalando; ADYEY|ADYEN.AS Adyen; PROSY|PRX.AS Prosus; PHG|PHIA.AS Philips; GLNCY|GLEN.L
+Glencore; NGLOY|AAL.L Anglo American; RYCEY|RR.L Rolls-Royce; BAESY|BA.L BAE Systems; VOD|VOD.L Vodafone;
+LYG|LLOY.L Lloyds; NWG|NWG.L NatWest; TSCDY|TSCO.L Tesco; RYAAY Ryanair; EJTTF|EZJ.L easyJet;
+SSNLF|005930.KS Samsung; 000660.KS SK Hynix; HYMTF|005380.KS Hyundai; 000270.KS Kia; 2317.TW Foxconn, Hon
+Hai; 2454.TW MediaTek; TOELY|8035.T Tokyo Electron; KYCCF|6861.T Keyence; FRCOY|9983.T Fast Retailing,
+Uniqlo; HTHIY|6501.T Hitachi; MSBHF|8058.T Mitsubishi; NMR|8604.T Nomura; PCRFY|6752.T Panasonic;
+NSANY|7201.T Nissan; FUJHY|7270.T Subaru; MZDAY|7261.T Mazda; RELIANCE.NS Reliance Industries; TTM Tata
+Motors; INFY Infosys; WIT Wipro; HDB HDFC; PBR Petrobras; ITUB Itaú, Itau; BBD Bradesco; CX Cemex; 2222.SR
+Aramco, Saudi Aramco; GOLD Barrick; AEM Agnico Eagle; WPM Wheaton; FNV Franco-Nevada; CCJ Cameco; TECK Teck;
+SU Suncor; ENB Enbridge; RY Royal Bank of Canada; TD TD Bank; CSIQ Canadian Solar; BYND Beyond Meat; TLRY
+Tilray; CGC Canopy Growth; UNI/USD Uniswap; MATIC/USD Polygon; SHIB/USD Shiba Inu; XLM/USD Stellar; BNB/USD
+Binance Coin; TRX/USD Tron; MARA Marathon Digital; RIOT Riot Platforms; CLSK CleanSpark; GLXY Galaxy
+Digital; MCHP Microchip; ADI Analog Devices; MRVL Marvell; NXPI NXP; STM STMicroelectronics; WDC Western
+Digital; STX Seagate; KLAC KLA; SNPS Synopsys; CDNS Cadence; ANET Arista; FTNT Fortinet; S SentinelOne; HUBS
+HubSpot; DBX Dropbox; BOX Box Inc; AI C3.ai; PATH UiPath; SOUN SoundHound; IONQ IonQ; RGTI Rigetti; LMND
+Lemonade; OPEN Opendoor; Z Zillow; RDFN Redfin; CZR Caesars; BKNG Booking Holdings; MTCH Match Group; BMBL
+Bumble; YELP Yelp; WEN Wendy's; DPZ Domino's; PZZA Papa John's; CAVA Cava; BROS Dutch Bros; KDP Keurig; MNST
+Monster Beverage; STZ Constellation Brands; TAP Molson Coors; GIS General Mills; K Kellogg; CPB Campbell;
+HSY Hershey; TSN Tyson; KMB Kimberly-Clark; CLX Clorox; EL Estee Lauder, Estée Lauder; ULTA Ulta; RL Ralph
+Lauren; UAA Under Armour; CROX Crocs; DECK Deckers; ONON On Holding; GPS Gap Inc; URBN Urban Outfitters; ANF
+Abercrombie; AZO AutoZone; ORLY O'Reilly; KMX CarMax; HOG Harley-Davidson; WBA Walgreens; CI Cigna; ELV
+Elevance; CNC Centene; DXCM Dexcom; SYK Stryker; BSX Boston Scientific; ZTS Zoetis; ILMN Illumina; HIMS
+Hims; TDOC Teladoc; VKTX Viking Therapeutics; SNY Sanofi; TAK Takeda; TEVA Teva; KMI Kinder Morgan; WMB
+Williams Companies; ET Energy Transfer; EOG EOG Resources; DVN Devon; FANG Diamondback; MPC Marathon
+Petroleum; VLO Valero; PSX Phillips 66; BKR Baker Hughes; NRG NRG Energy; D Dominion; EXC Exelon; PCG PG&E;
+PLUG Plug Power; RUN Sunrun; SEDG SolarEdge; CHPT ChargePoint; QS QuantumScape; OKLO Oklo; SMR NuScale; ALB
+Albemarle; SQM SQM; MP MP Materials; LAC Lithium Americas; DHI D.R. Horton; LEN Lennar; WHR Whirlpool; WM
+Waste Management; RSG Republic Services; EQIX Equinix; CCI Crown Castle; PSA Public Storage; VICI Vici; SWK
+Stanley Black & Decker; SPCE Virgin Galactic; RKLB Rocket Lab; ASTS AST SpaceMobile; LUNR Intuitive
+Machines; JOBY Joby; ACHR Archer Aviation; KTOS Kratos; LHX L3Harris; HII Huntington Ingalls; TDG TransDigm;
+HWM Howmet; SPR Spirit AeroSystems; ERJ Embraer; BBD.B.TO Bombardier;
 """
 
 
