@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..embedding.loading import Encoder
 from ..engines.base import Snapshot
-from ..errors import EmbeddingFailed
+from ..errors import EmbeddingFailed, StoreError
 from ..vectors.base import Step, Vectors
 
 if TYPE_CHECKING:
@@ -171,7 +171,13 @@ class LedgerVectors:
         while time.monotonic() < until:
             try:
                 done = self.step(_AT_ONCE)
-            except Exception:  # noqa: BLE001 - whatever fails, the texts are found by their words
+            except (
+                StoreError,
+                OSError,
+            ):  # of the place or the disk: whoever embeds in the background tells of it
+                return
+            except Exception as fault:  # noqa: BLE001 - a model that fails must not end search; it is told as one
+                self._encoder.failed(EmbeddingFailed(f"The model failed: {type(fault).__name__}."))
                 return
             if done is None or not done.more:
                 return
