@@ -42,6 +42,7 @@ def b64(*values: float) -> str:
         (vectors([0.0, 0, -0.0]), "zeros"),
         (vectors(b64(0, 0)), "zeros"),
         (vectors([]), "no list of numbers"),
+        (vectors([1.0] * 8_193), "vectors of 8,193 numbers"),
         (vectors(""), "no list of numbers"),
         (vectors([[1.0]]), "no list of numbers"),
         (vectors([1.0, [1.0]]), "no list of numbers"),

@@ -226,3 +226,10 @@ def test_a_detailed_reply_says_of_each_hit_why_it_stands_where_it_does(shelf: Sh
     assert by_meaning["vector_rank"] == 1
     assert "lexical_rank" not in by_meaning
     assert all("provenance" not in hit for hit in shelf.seat.find("gold")["hits"])
+
+
+def test_of_many_instruments_of_which_nothing_is_kept_a_few_are_named(shelf: Shelf) -> None:
+    query = " ".join(f"$AB{chr(65 + at // 26)}{chr(65 + at % 26)}" for at in range(400))
+    found = shelf.seat.find(query, reply_chars=2_000)
+    assert found["hits"] == []
+    assert found["message"].count("$") == 5

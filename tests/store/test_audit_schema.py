@@ -115,6 +115,29 @@ def test_what_sqlite_itself_keeps_is_no_fault(path: Path) -> None:
     assert verify(path, "default", None).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [
+        (
+            "trigger",
+            (
+                "CREATE TRIGGER sqlite_own BEFORE INSERT ON memory_events WHEN NEW.kind = 'risk_note'"
+                " BEGIN SELECT RAISE(IGNORE); END"
+            ),
+        ),
+        ("view", "CREATE VIEW sqlite_own AS SELECT 1"),
+    ],
+)
+def test_what_only_bears_a_name_of_sqlites_own_is_found(path: Path, kind: str, statement: str) -> None:
+    table = "memory_events" if kind == "trigger" else "sqlite_own"
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "INSERT INTO sqlite_schema VALUES (?, 'sqlite_own', ?, 0, ?)", (kind, table, statement)
+        )
+    assert not verify(path, "default", None).sound
+
+
 def flipped(path: Path, old: bytes, new: bytes) -> None:
     content = path.read_bytes()
     assert content.count(old) > 0

@@ -16,9 +16,10 @@ import pytest
 
 from store import Book, Caller, SearchRequest, audit_pages
 from store.audit import verify
-from store.commands import Decide, NoteRisk, Remember
+from store.commands import Decide, FlagMemory, NoteRisk, Remember
 from store.entry import COLUMNS
 from store.paths import ledger_path
+from store.rows import EntryFilter
 
 CALLER = Caller("trader", "trader", "ses_1", "remember")
 INSERT = "INSERT INTO temp.expected_text (rowid"
@@ -250,6 +251,17 @@ def test_a_content_that_is_none_is_a_finding_though_its_hashes_were_made_anew(
 ) -> None:
     path = filled(tmp_path, 30)
     sequence = rewritten(path, **changes)
+    (finding, *_) = verify(path, "default", None).findings
+    assert finding.sequence == sequence, finding
+
+
+def test_a_flag_with_half_a_character_is_a_finding_and_no_crash(tmp_path: Path) -> None:
+    path = filled(tmp_path, 30)
+    with closing(Book.open(tmp_path, "default")) as book:
+        told = book.execute(CALLER, Remember(text="a note"))
+        book.execute(CALLER, FlagMemory(memory_id=told.id, reason="stale", note="NOTE"))
+        content = book.log(EntryFilter(limit=1, newest_first=True))[0].content
+    sequence = rewritten(path, content=content.replace('"NOTE"', r'"\ud800"'))
     (finding, *_) = verify(path, "default", None).findings
     assert finding.sequence == sequence, finding
 

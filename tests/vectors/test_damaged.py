@@ -210,3 +210,15 @@ def _told(desk: Any) -> tuple[bytes, bytes]:
     head = layout.read_head(page)
     assert head is not None
     return head.ledger, head.form
+
+
+@pytest.mark.parametrize(
+    "mark", [Mark(9, 10**6, 9), Mark(2**64 - 1, 9, 9), Mark(9, 2**60, 9), Mark(9, 9, 2**63)], ids=str
+)
+def test_a_whole_mark_that_no_file_can_have_is_none(mark: Mark, sound: Path) -> None:
+    content = bytearray(sound.read_bytes())
+    for at in (MARKS[0].start, MARKS[1].start):
+        content[at : at + len(mark.packed())] = mark.packed()
+    sound.write_bytes(content)
+    assert opened(sound) is None
+    assert opened(sound, writes=True) is None
