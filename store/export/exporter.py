@@ -17,7 +17,6 @@ not named by the manifest yet, and taken away by the next pass, or whole.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -31,7 +30,7 @@ from typing import Final
 from ..clock import Clock, WallClock
 from ..engines.base import Snapshot
 from ..errors import StoreError
-from ..files import write_whole
+from ..files import lock_at_once, write_whole
 from ..ledger import genesis_of
 from ..paths import refuse_link, refuse_links
 from .manifest import (
@@ -299,14 +298,6 @@ def _alone(folder: Path) -> Iterator[bool]:
     """Whether this process alone makes a pass now; the kernel lets go of the lock when its holder dies."""
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        yield _taken(handle)
+        yield lock_at_once(handle)
     finally:
         os.close(handle)
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -9,7 +9,6 @@ does, is made anew. Processes on one ledger take turns batch by batch, so no tex
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import threading
@@ -22,6 +21,7 @@ import numpy as np
 
 from ..engines.base import Snapshot
 from ..errors import StoreError
+from ..files import lock_at_once
 from ..paths import refuse_link, refuse_links
 from ..rows import Text
 from .base import Step
@@ -206,7 +206,7 @@ class VectorIndex:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         handle = os.open(self._folder / LOCK, flags, 0o600)
         try:
-            yield _taken(handle)
+            yield lock_at_once(handle)
         finally:
             os.close(handle)
 
@@ -241,14 +241,6 @@ def _chain(snapshot: Snapshot, sequence: int) -> int:
 
 def _source(content_sha256: bytes) -> int:
     return int.from_bytes(content_sha256[:8], "little")
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _slug(model: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...errors import StoreBusy
+from ...files import lock_at_once
 from .faults import BUSY_HINT
 
 _POLL_SECONDS = 0.01
@@ -49,7 +50,7 @@ class FairLock:
         """Hold the lock, or raise StoreBusy after so many seconds. It asks again and again, so it is no place
         for writers in turn, only for the rare work before a file is served."""
         deadline = time.monotonic() + seconds
-        while not _taken(self._lock):
+        while not lock_at_once(self._lock):
             if time.monotonic() >= deadline:
                 raise StoreBusy(
                     f"Another process held the ledger for {seconds:g} s; nothing was stored.", hint=BUSY_HINT
@@ -64,14 +65,6 @@ class FairLock:
         """Close both files."""
         os.close(self._turnstile)
         os.close(self._lock)
-
-
-def _taken(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _open(path: str) -> int:
