@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 from hypothesis import settings
 
@@ -305,3 +308,44 @@ def make_certificate(tmp_path: Path) -> MakeCertificate:
         return cert_file, key_file
 
     return make
+
+
+@dataclass
+class Work:
+    """Statements that were run, and steps that SQLite's machine took in them."""
+
+    statements: int = 0
+    steps: int = 0
+
+
+OF_FULL_TEXT = ("SELECT pgno FROM", "PRAGMA 'main'.data_version")
+"""Statements of the full-text index's own, whose steps are summed over its life."""
+
+
+@contextmanager
+def count_work() -> Iterator[Work]:
+    """The work of every connection that is made meanwhile, but for what the full-text index asks of itself."""
+    work = Work()
+
+    def told(event: dict[str, Any]) -> None:
+        if not event["sql"].startswith(OF_FULL_TEXT):
+            work.statements += 1
+            work.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+    def watch(connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, told)
+
+    apsw.connection_hooks.append(watch)
+    try:
+        yield work
+    finally:
+        apsw.connection_hooks.remove(watch)
+
+
+@pytest.fixture(scope="session")
+def counted() -> CountWork:
+    """Counts the work of every connection that is made while it is open."""
+    return count_work
+
+
+CountWork = Callable[[], AbstractContextManager[Work]]

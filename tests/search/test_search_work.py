@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import apsw
 import pytest
 
 from store import Book, Caller, Filter, SearchRequest
@@ -16,40 +12,13 @@ from store.commands import Remember
 from store.embedding.loading import Encoder
 from store.search import lexical
 
+if TYPE_CHECKING:
+    from conftest import CountWork
+
 CALLER = Caller("trader", "trader", "ses-1", "search_memory")
 SIZES = (400, 4_000)
 MOST_STATEMENTS = 110
-OF_FULL_TEXT = ("SELECT pgno FROM", "PRAGMA 'main'.data_version")
-"""Statements of the full-text index's own, whose steps are summed over its life."""
-
 ROUNDS = 5
-
-
-@dataclass
-class Work:
-    """Statements that were run, and steps that SQLite's machine took in them."""
-
-    statements: int = 0
-    steps: int = 0
-
-
-@contextmanager
-def counted() -> Iterator[Work]:
-    work = Work()
-
-    def told(event: dict[str, Any]) -> None:
-        if not event["sql"].startswith(OF_FULL_TEXT):
-            work.statements += 1
-            work.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-
-    def watch(connection: apsw.Connection) -> None:
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, told)
-
-    apsw.connection_hooks.append(watch)
-    try:
-        yield work
-    finally:
-        apsw.connection_hooks.remove(watch)
 
 
 def fill(book: Book, count: int) -> None:
@@ -59,7 +28,9 @@ def fill(book: Book, count: int) -> None:
         book.execute(CALLER, Remember(text=" ".join(words), symbol=f"SYM{number % 40}"))
 
 
-def work_of(root: Path, count: int, encoder: Encoder, request: SearchRequest) -> tuple[float, float, int]:
+def work_of(
+    counted: CountWork, root: Path, count: int, encoder: Encoder, request: SearchRequest
+) -> tuple[float, float, int]:
     """Statements and steps of one search, and the bytes of its entry, in a ledger of so many memories."""
     with counted() as work:
         book = Book.open(root, "default", durability="normal", encoder=encoder)
@@ -94,10 +65,14 @@ def _last(book: Book) -> Any:
     ids=["rare words", "a common word", "a symbol"],
 )
 def test_a_search_does_not_grow_with_what_is_stored(
-    tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, request_: SearchRequest
+    tmp_path: Path,
+    encoder: Encoder,
+    monkeypatch: pytest.MonkeyPatch,
+    counted: CountWork,
+    request_: SearchRequest,
 ) -> None:
     monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 100)
-    small, large = (work_of(tmp_path / str(size), size, encoder, request_) for size in SIZES)
+    small, large = (work_of(counted, tmp_path / str(size), size, encoder, request_) for size in SIZES)
     assert large[0] <= MOST_STATEMENTS
     assert large[0] <= 2 * small[0]
     assert large[1] <= 3 * small[1] + 2_000, (small, large)

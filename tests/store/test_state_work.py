@@ -6,12 +6,8 @@ The bound is what they show: open theses, what is held and what changed since, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import apsw
+from typing import TYPE_CHECKING, Any
 
 from store import Caller
 from store.commands import (
@@ -27,38 +23,14 @@ from store.commands import (
     UpdateThesis,
 )
 
+if TYPE_CHECKING:
+    from conftest import CountWork, Work
+
 HARNESS = Caller("broker-link", "harness", "ses-2", "report_positions", observer=True)
 HELD = [f"SYM{number}" for number in range(20)]
 REASON = "It closed above its 50 day mean on 2026-03-02; half a position, out below 181.20. " * 3
 SIZES = (200, 2_000)
 DAY = 86_400_000_000
-
-
-@dataclass
-class Work:
-    """Statements that were run, and steps that SQLite's machine took in them."""
-
-    statements: int = 0
-    steps: int = 0
-
-
-@contextmanager
-def counted() -> Iterator[Work]:
-    """The work of every connection that is made meanwhile, once the test has set it to nought."""
-    work = Work()
-
-    def told(event: dict[str, Any]) -> None:
-        work.statements += 1
-        work.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-
-    def watch(connection: apsw.Connection) -> None:
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, told)
-
-    apsw.connection_hooks.append(watch)
-    try:
-        yield work
-    finally:
-        apsw.connection_hooks.remove(watch)
 
 
 def fill(seat: Any, memories: int) -> None:
@@ -99,12 +71,12 @@ def state(seat: Any) -> None:
 
 def dearest(work: Work, call: Callable[[], None], before: Callable[[], object] = lambda: None) -> Work:
     """The work of the dearest of a few calls, without what happens before each."""
-    most = Work()
+    most = type(work)()
     for _ in range(5):
         before()
         work.statements = work.steps = 0
         call()
-        most = Work(max(most.statements, work.statements), max(most.steps, work.steps))
+        most = type(work)(max(most.statements, work.statements), max(most.steps, work.steps))
     return most
 
 
@@ -128,7 +100,7 @@ def cases(seat: Any, work: Work) -> Iterator[tuple[str, Work]]:
 
 
 def test_a_state_and_a_report_cost_no_more_on_a_ledger_of_ten_times_as_many_memories(
-    open_seat: Any, tmp_path: Path
+    open_seat: Any, tmp_path: Path, counted: CountWork
 ) -> None:
     found: list[dict[str, Work]] = []
     for size in SIZES:
