@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -37,6 +41,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 # Most tests are not about meaning, and each of their many processes would load the model: those that are say so.
 os.environ.setdefault("DESKBOOK_EMBEDDING", "none")
 
+HAND_SECONDS = 120.0
 ERA_MODES = {"handshake": "legacy", "modern": "2026-07-28"}
 ERROR_KEYS = {"code", "message", "stored", "retryable", "hint"}
 MakeCertificate = Callable[..., tuple[Path, Path]]
@@ -311,24 +316,18 @@ def make_certificate(tmp_path: Path) -> MakeCertificate:
 
 
 @dataclass
-class Work:
-    """Statements that were run, and steps that SQLite's machine took in them."""
-
+class Work:  # statements that were run, and steps that SQLite's machine took in them
     statements: int = 0
     steps: int = 0
-
-
-OF_FULL_TEXT = ("SELECT pgno FROM", "PRAGMA 'main'.data_version")
-"""Statements of the full-text index's own, whose steps are summed over its life."""
 
 
 @contextmanager
 def count_work() -> Iterator[Work]:
     """The work of every connection that is made meanwhile, but for what the full-text index asks of itself."""
-    work = Work()
+    work, of_full_text = Work(), ("SELECT pgno FROM", "PRAGMA 'main'.data_version")
 
     def told(event: dict[str, Any]) -> None:
-        if not event["sql"].startswith(OF_FULL_TEXT):
+        if not event["sql"].startswith(of_full_text):
             work.statements += 1
             work.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
@@ -342,10 +341,60 @@ def count_work() -> Iterator[Work]:
         apsw.connection_hooks.remove(watch)
 
 
+CountWork = Callable[[], AbstractContextManager[Work]]
+
+
 @pytest.fixture(scope="session")
 def counted() -> CountWork:
-    """Counts the work of every connection that is made while it is open."""
     return count_work
 
 
-CountWork = Callable[[], AbstractContextManager[Work]]
+class Hand:
+    """A helper process, the hand.py beside a test: it says lines on stdout and goes on when it is sent one."""
+
+    def __init__(self, command: list[str], environ: dict[str, str]) -> None:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
+        own |= {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUTF8": "1", **environ}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=own, cwd="/")
+
+    def says(self) -> Any:
+        """The next line it says, as JSON; None once it has ended."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def waits(self) -> bool:
+        """Whether there is a line to read, or it has ended."""
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.flush()
+
+    def wait(self) -> int:
+        return self.process.wait(HAND_SECONDS)
+
+
+StartHand = Callable[..., Hand]
+
+
+@pytest.fixture
+def start_hand(request: pytest.FixtureRequest) -> Iterator[StartHand]:
+    """Start helper processes; whatever still runs at the end of the test is killed."""
+    started: list[Hand] = []
+    command = [sys.executable, str(request.path.with_name("hand.py"))]
+
+    def start(what: str, *arguments: object, prefix: tuple[str, ...] = (), **environ: str) -> Hand:
+        started.append(Hand([*prefix, *command, what, *map(str, arguments)], environ))
+        return started[-1]
+
+    yield start
+    for hand in started:
+        with suppress(ProcessLookupError):
+            hand.process.send_signal(signal.SIGCONT)
+        hand.process.kill()
+        hand.process.wait()
+        with suppress(BrokenPipeError):
+            hand.process.__exit__(None, None, None)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,53 +184,3 @@ def asked() -> Callable[[str], list[tuple[Any, ...]]]:
 @pytest.fixture
 def tables() -> tuple[str, ...]:
     return tuple(SCHEMAS)
-
-
-class Hand:
-    """A helper process (hand.py), which says lines on stdout."""
-
-    def __init__(self, what: str, *arguments: object) -> None:
-        own = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("DESKBOOK_") or name == "DESKBOOK_EMBEDDING"
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("hand.py")), what, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            env=own | {"PYTHONPATH": str(REPOSITORY)},
-            cwd="/",
-        )
-
-    def says(self) -> Any:
-        """The next line it says, as JSON; None once it has ended."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def waits(self) -> bool:
-        """Whether there is a line to read, or it has ended."""
-        return bool(select.select([self.process.stdout], [], [], 0)[0])
-
-    def wait(self) -> int:
-        return self.process.wait(GUARD)
-
-
-StartHand = Callable[..., Hand]
-
-
-@pytest.fixture
-def start_hand() -> Iterator[StartHand]:
-    """Start helper processes; whatever still runs at the end of the test is killed."""
-    started: list[Hand] = []
-
-    def start(what: str, *arguments: object) -> Hand:
-        started.append(Hand(what, *arguments))
-        return started[-1]
-
-    yield start
-    for hand in started:
-        hand.process.kill()
-        hand.process.wait()
-        if hand.process.stdout is not None:
-            hand.process.stdout.close()

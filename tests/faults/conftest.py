@@ -241,54 +241,6 @@ def start_server(tmp_path: Path, root: Path) -> Iterator[StartServer]:
                     stream.close()
 
 
-class Hand:
-    """A helper process (hand.py): it says lines on stdout and goes on when it is sent one."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), cwd="/"
-        )
-
-    def says(self) -> Any:
-        """The next line it says, as JSON; None once it has ended."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"go\n")
-        self.process.stdin.flush()
-
-    def wait(self) -> int:
-        return self.process.wait(GUARD)
-
-
-StartHand = Callable[..., Hand]
-
-
-@pytest.fixture
-def start_hand() -> Iterator[StartHand]:
-    """Start helper processes; whatever still runs at the end of the test is killed."""
-    started: list[Hand] = []
-
-    def start(what: str, *arguments: object, prefix: tuple[str, ...] = ()) -> Hand:
-        hand = Hand([*prefix, sys.executable, str(HAND), what, *map(str, arguments)])
-        started.append(hand)
-        return hand
-
-    yield start
-    for hand in started:
-        with suppress(ProcessLookupError):
-            hand.process.send_signal(signal.SIGCONT)
-        hand.process.kill()
-        hand.process.wait()
-        for stream in (hand.process.stdin, hand.process.stdout):
-            if stream is not None:
-                with suppress(BrokenPipeError):
-                    stream.close()
-
-
 @dataclass(frozen=True)
 class Look:
     """What a ledger's file holds, read beside the servers that use it."""

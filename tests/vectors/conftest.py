@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,52 +196,3 @@ def desk_of() -> Callable[..., Desk]:
 def desk(seat: Seat, embedder: Any) -> Desk:
     """The vectors of the test's live ledger."""
     return Desk(seat, embedder)
-
-
-class Hand:
-    """A helper process (hand.py): it says lines on stdout and goes on when it is sent one."""
-
-    def __init__(self, prefix: Sequence[str], what: str, *arguments: object, **environ: str) -> None:
-        own = {name: value for name, value in os.environ.items() if not name.startswith("DESKBOOK_")}
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, str(HAND), what, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=own | {"PYTHONPATH": str(REPOSITORY), **environ},
-            cwd="/",
-        )
-
-    def says(self) -> Any:
-        """The next line it says, as JSON; None once it has ended."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"go\n")
-        self.process.stdin.flush()
-
-    def wait(self) -> int:
-        return self.process.wait(GUARD)
-
-
-StartHand = Callable[..., Hand]
-
-
-@pytest.fixture
-def start_hand() -> Iterator[StartHand]:
-    """Start helper processes; whatever still runs at the end of the test is killed."""
-    started: list[Hand] = []
-
-    def start(what: str, *arguments: object, prefix: Sequence[str] = (), **environ: str) -> Hand:
-        started.append(Hand(prefix, what, *arguments, **environ))
-        return started[-1]
-
-    yield start
-    for hand in started:
-        hand.process.kill()
-        hand.process.wait()
-        for stream in (hand.process.stdin, hand.process.stdout):
-            if stream is not None:
-                stream.close()
