@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
+from .rows import (
+    Caution,
+    Delivery,
+    Flag,
+    Holdings,
+    Intent,
+    Redaction,
+    Retrieval,
+    Row,
+    Session,
+    Settlement,
+    Version,
+)
 
 _MOST = 2**63 - 1
 
@@ -15,6 +27,8 @@ TABLES: dict[type[Row], str] = {
     Delivery: "memory_deliveries",
     Session: "memory_sessions",
     Flag: "memory_flags",
+    Settlement: "memory_settlements",
+    Redaction: "memory_redactions",
     Intent: "memory_intents",
     Holdings: "memory_holdings",
     Caution: "memory_warnings",

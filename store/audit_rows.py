@@ -31,9 +31,21 @@ from .engines.sqlite.snapshot import SqliteSnapshot
 from .entry import Entry
 from .events import read_event
 from .projection import Before, project
-from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
+from .rows import (
+    Caution,
+    Delivery,
+    Flag,
+    Holdings,
+    Intent,
+    Redaction,
+    Retrieval,
+    Row,
+    Session,
+    Settlement,
+    Version,
+)
 
-Unversioned = Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
+Unversioned = Retrieval | Delivery | Session | Flag | Settlement | Redaction | Intent | Holdings | Caution
 Fault = tuple[str, bool]
 
 _CONTENT, _SEQUENCE, _TYPE, _AT = map(READ.index, ("content", "sequence", "event_type", "effective_at"))

@@ -22,6 +22,10 @@ _BROUGHT: dict[int, frozenset[str]] = {
         "memory_events_call memory_intents memory_intents_agent memory_holdings memory_retrievals_agent"
         " memory_versions_client_order memory_warnings".split()
     ),
+    4: frozenset(
+        "memory_events_rare memory_settlements memory_redactions memory_versions_pending memory_flags_memory"
+        " memory_flags_other".split()
+    ),
 }
 
 

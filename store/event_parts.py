@@ -1,10 +1,46 @@
-"""The parts that contents of events are made of: frozen models without a type of their own."""
+"""What contents of events are made of: their base, and frozen models without a type of their own."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from .canonical import canonical
+
+Strings = tuple[str, ...]
+
+
+class Event(BaseModel):
+    """Base of all event contents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    type: str
+
+    def to_content(self) -> str:
+        """Canonical JSON text of the content, without the type and without absent fields."""
+        return canonical(self.model_dump(mode="json", exclude_none=True, exclude={"type"})).decode()
+
+
+class Alike(BaseModel):
+    """A standing memory that a new one repeats nearly or seems to contradict, and in what."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    why: Literal["near_repeat", "direction", "target", "horizon", "number", "negation"]
+
+
+class Covered(BaseModel):
+    """One entry whose content a redaction took away, by its hash, and what of it stays: never a text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sequence: int
+    event_type: str
+    content_sha256: str
+    kept: dict[str, Any]
 
 
 class Candidate(BaseModel):

@@ -10,24 +10,22 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
-from .canonical import canonical
-from .event_parts import Candidate, Imported, Position, Selected
-
-Strings = tuple[str, ...]
-
-
-class Event(BaseModel):
-    """Base of all event contents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    type: str
-
-    def to_content(self) -> str:
-        """Canonical JSON text of the content, without the type and without absent fields."""
-        return canonical(self.model_dump(mode="json", exclude_none=True, exclude={"type"})).decode()
+from .event_parts import Alike, Candidate, Event, Imported, Position, Selected, Strings
+from .import_events import ImportBegun, ImportEnded, ImportKept
+from .review_events import (
+    Approved,
+    Edited,
+    PublicationBegun,
+    PublicationEnded,
+    Redacted,
+    Rejected,
+    Renewed,
+    Repeated,
+    Settled,
+    SignedOff,
+)
 
 
 class Genesis(Event):
@@ -57,7 +55,12 @@ class SessionStarted(Event):
 
 
 class Recorded(Event):
-    """What every recorded memory has; `notices` are the warnings its author was given."""
+    """What every recorded memory has; `notices` are the warnings its author was given.
+
+    `alike` are memories it repeats or may contradict, `suspicious` says why a text seems to instruct its reader,
+    `masked` which fields held a secret, `retrievals` which searches came before it in its session. `redacted`
+    stands where the content was taken away, and says how many terms its text had.
+    """
 
     text: str
     tags: Strings = ()
@@ -65,8 +68,14 @@ class Recorded(Event):
     symbol_given: str | None = None
     review_by: int | None = None
     expires_at: int | None = None
-    review_state: Literal["none", "pending"] = "none"
+    review_state: Literal["none", "pending", "approved", "host_confirmed"] = "none"
+    pending_until: int | None = None
     notices: Strings = ()
+    alike: tuple[Alike, ...] | None = None
+    suspicious: Strings | None = None
+    masked: Strings | None = None
+    retrievals: Strings | None = None
+    redacted: int | None = None
     imported: Imported | None = None
 
 
@@ -132,6 +141,9 @@ class ThesisUpdated(Event):
     invalidation: str | None = None
     review_by: int | None = None
     notices: Strings = ()
+    suspicious: Strings | None = None
+    masked: Strings | None = None
+    redacted: int | None = None
     imported: Imported | None = None
 
 
@@ -145,6 +157,8 @@ class ThesisClosed(Event):
     exit_price: str | None = None
     note: str | None = None
     notices: Strings = ()
+    masked: Strings | None = None
+    redacted: int | None = None
     imported: Imported | None = None
 
 
@@ -156,6 +170,7 @@ class StatusChanged(Event):
     previous: str
     note: str | None = None
     replaced_by: str | None = None
+    masked: Strings | None = None
 
 
 class Flagged(Event):
@@ -165,6 +180,7 @@ class Flagged(Event):
     reason: Literal["stale", "wrong", "conflicting", "other"]
     other_id: str | None = None
     note: str | None = None
+    masked: Strings | None = None
 
 
 class Retrieved(Event):
@@ -334,40 +350,13 @@ class LessonJudged(Event):
     contradicts: int
 
 
-class ImportBegun(Event):
-    """Someone began to bring in what another system kept; the files are what was read, each with its SHA-256."""
-
-    type: Literal["import.begun"] = "import.begun"
-    system: str
-    versions: Strings
-    origin: str
-    strategies: Strings
-    files: tuple[dict[str, Any], ...]
-    rows: int
-
-
-class ImportKept(Event):
-    """An entry of the source that has no kind here, kept to be read; it counts as no order and no outcome."""
-
-    type: Literal["import.kept"] = "import.kept"
-    text: str
-    imported: Imported
-
-
-class ImportEnded(Event):
-    """All of the source is in the ledger: what this import added, and what is wrong in the source."""
-
-    type: Literal["import.ended"] = "import.ended"
-    added: dict[str, int]
-    defects: dict[str, Any]
-
-
 AnyEvent = Annotated[
     Genesis | SessionStarted | MemoryRecorded | ProposalRecorded | RiskNoteRecorded | DecisionRecorded
     | LessonRecorded | ThesisOpened | ThesisUpdated | ThesisClosed | StatusChanged | Flagged | Retrieved
     | Delivered | Denied | CallFailed | ClockAnomaly | ClockAdvanced | OrderIntended | OrderOutcome
     | OrderSubmitted | PositionsReported | ThesisObserved | Warned | LessonJudged | ImportBegun | ImportKept
-    | ImportEnded,
+    | ImportEnded | Repeated | Approved | Rejected | Edited | SignedOff | Renewed | Settled | Redacted
+    | PublicationBegun | PublicationEnded,
     Field(discriminator="type"),
 ]  # fmt: skip
 

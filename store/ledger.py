@@ -18,7 +18,8 @@ from .clock import Clock, format_instant
 from .engines.base import Snapshot, Transaction
 from .entry import SCHEMA_VERSION, Entry, leaf_of
 from .errors import ClockError, ForeignFile, StoreDamaged
-from .events import AnyEvent, ClockAnomaly, Event, Genesis, Recorded, SessionStarted, read_event
+from .event_parts import Event
+from .events import AnyEvent, ClockAnomaly, Genesis, Recorded, SessionStarted, read_event
 from .ids import EVENT, STORE, new_id
 from .projection import CHANGES, Before, project
 from .rows import Head, Row

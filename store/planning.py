@@ -15,7 +15,7 @@ from .commands import Command
 from .engines.base import Transaction
 from .entry import Entry
 from .errors import AlreadyClosed, Inherited, InvalidInput, NotFound, PermissionDenied, VersionConflict
-from .events import Event
+from .event_parts import Event
 from .inputs import identifier
 from .ledger import Draft
 from .lifecycle import ORDER_ACTION, THESIS

@@ -110,6 +110,24 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Settlement:
+    """The answer to a flag."""
+
+    flag_sequence: int
+    sequence: int
+    resolution: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What stays of an entry whose content was taken away; `kept` is the JSON text that stands for it."""
+
+    sequence: int
+    redacted_by: int
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """One instrument that an order action touches; a multi-leg action has several."""
 
@@ -172,7 +190,7 @@ ORDER_COLUMNS = (
 )
 """An order action as it stands, with the entry it began with and the one of its latest outcome."""
 
-Row = Version | Retrieval | Delivery | Session | Flag | Intent | Holdings | Caution
+Row = Version | Retrieval | Delivery | Session | Flag | Settlement | Redaction | Intent | Holdings | Caution
 
 
 @dataclass(frozen=True, slots=True)

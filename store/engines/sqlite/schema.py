@@ -1,6 +1,6 @@
 """Tables of a ledger file, its identity, and the steps from older schemas.
 
-The ledger table never changes. Everything else is a projection, so a step may drop it and ask for a rebuild.
+The ledger table never changes; its guard against updates did when redaction came. Everything else is a projection, so a step may drop it and ask for a rebuild.
 The schema version is SQLite's user_version; the file is known by its application_id ("Dskb").
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 
 APPLICATION_ID: Final = 0x44736B62
-CURRENT: Final = 3
+CURRENT: Final = 4
 
 _LEDGER = """
 CREATE TABLE memory_events (
@@ -46,8 +46,6 @@ CREATE INDEX memory_events_subject ON memory_events (subject_id, sequence);
 CREATE INDEX memory_events_call ON memory_events (model_call_id, sequence) WHERE model_call_id IS NOT NULL;
 CREATE UNIQUE INDEX memory_events_idempotency ON memory_events (agent, tool, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
-CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events
-    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END;
 CREATE TRIGGER memory_events_no_delete BEFORE DELETE ON memory_events
     BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no delete'); END;
 CREATE TRIGGER memory_events_no_gap BEFORE INSERT ON memory_events
@@ -58,6 +56,33 @@ CREATE TRIGGER memory_events_no_replace BEFORE INSERT ON memory_events
       OR EXISTS (SELECT 1 FROM memory_events WHERE agent = NEW.agent AND tool = NEW.tool
                  AND idempotency_key = NEW.idempotency_key)
     BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no replace'); END;
+"""
+
+# A redaction may take content and salt away of what it names, and nothing else; every other update is refused.
+_REDACTION = """
+CREATE INDEX memory_events_rare ON memory_events (event_type, sequence)
+    WHERE event_type IN ('memory.redacted', 'publication.begun', 'publication.ended');
+CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events
+    WHEN NOT (
+        NEW.content = '' AND NEW.content_salt = x''
+        AND NEW.sequence IS OLD.sequence AND NEW.event_id IS OLD.event_id AND NEW.event_type IS OLD.event_type
+        AND NEW.subject_type IS OLD.subject_type AND NEW.subject_id IS OLD.subject_id AND NEW.kind IS OLD.kind
+        AND NEW.symbol IS OLD.symbol AND NEW.effective_at IS OLD.effective_at
+        AND NEW.recorded_at IS OLD.recorded_at AND NEW.strategy IS OLD.strategy AND NEW.run_id IS OLD.run_id
+        AND NEW.agent IS OLD.agent AND NEW.profile IS OLD.profile AND NEW.session_id IS OLD.session_id
+        AND NEW.model_call_id IS OLD.model_call_id AND NEW.retrieval_id IS OLD.retrieval_id
+        AND NEW.tool IS OLD.tool AND NEW.arguments_sha256 IS OLD.arguments_sha256
+        AND NEW.idempotency_key IS OLD.idempotency_key AND NEW.content_sha256 IS OLD.content_sha256
+        AND NEW.leaf_sha256 IS OLD.leaf_sha256 AND NEW.chain_sha256 IS OLD.chain_sha256
+        AND NEW.schema_version IS OLD.schema_version
+        AND EXISTS (
+            SELECT 1 FROM memory_events r, json_each(r.content, '$.covered') c
+            WHERE r.event_type IN ('memory.redacted', 'publication.begun', 'publication.ended')
+              AND r.event_type = 'memory.redacted' AND r.sequence > OLD.sequence
+              AND json_extract(c.value, '$.sequence') = OLD.sequence
+        )
+    )
+    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END;
 """
 
 _PROJECTIONS = """
@@ -155,6 +180,17 @@ CREATE TABLE memory_warnings (
     effective_at INTEGER NOT NULL,
     message TEXT NOT NULL
 ) STRICT;
+CREATE TABLE memory_settlements (
+    flag_sequence INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    resolution TEXT NOT NULL,
+    PRIMARY KEY (flag_sequence, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE memory_redactions (
+    sequence INTEGER PRIMARY KEY,
+    redacted_by INTEGER NOT NULL,
+    kept TEXT NOT NULL
+) STRICT;
 CREATE TABLE memory_clock (
     effective_at INTEGER PRIMARY KEY,
     sequence INTEGER NOT NULL
@@ -167,6 +203,9 @@ CREATE INDEX memory_versions_kind ON memory_versions (kind, status, sequence_fro
 CREATE INDEX memory_versions_symbol ON memory_versions (symbol, sequence_from) WHERE symbol IS NOT NULL;
 CREATE INDEX memory_versions_agent ON memory_versions (changed_by, sequence_from);
 CREATE INDEX memory_versions_due ON memory_versions (stale_at) WHERE stale_at IS NOT NULL;
+CREATE INDEX memory_versions_pending ON memory_versions (agent, sequence_from) WHERE review_state = 'pending';
+CREATE INDEX memory_flags_memory ON memory_flags (memory_id);
+CREATE INDEX memory_flags_other ON memory_flags (other_id) WHERE other_id IS NOT NULL;
 CREATE INDEX memory_deliveries_last
     ON memory_deliveries (agent, session_id, model_call_id, subject_id, sequence);
 CREATE INDEX memory_intents_agent ON memory_intents (agent, sequence);
@@ -187,12 +226,15 @@ DROP TABLE IF EXISTS memory_clock;
 DROP TABLE IF EXISTS memory_intents;
 DROP TABLE IF EXISTS memory_holdings;
 DROP TABLE IF EXISTS memory_warnings;
+DROP TABLE IF EXISTS memory_settlements;
+DROP TABLE IF EXISTS memory_redactions;
 """
 
 
 def create(connection: apsw.Connection) -> None:
     """Make all tables of the current schema; the caller holds a transaction on an empty file."""
     connection.execute(_LEDGER)
+    connection.execute(_REDACTION)
     connection.execute(_PROJECTIONS)
     connection.execute(_INDEXES)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {CURRENT}")
@@ -228,5 +270,12 @@ def _from_2(connection: apsw.Connection) -> None:
     reset_projections(connection)
 
 
-STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: _from_1, 2: _from_2}
+def _from_3(connection: apsw.Connection) -> None:
+    """Schema 4 brought redaction, and settled flags."""
+    connection.execute("DROP TRIGGER memory_events_no_update")
+    connection.execute(_REDACTION)
+    reset_projections(connection)
+
+
+STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: _from_1, 2: _from_2, 3: _from_3}
 """Step from each older schema to the next; all end with a rebuild of the projections."""

@@ -12,7 +12,19 @@ from typing import Any
 import apsw
 
 from ...entry import COLUMNS, Entry
-from ...rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
+from ...rows import (
+    Caution,
+    Delivery,
+    Flag,
+    Holdings,
+    Intent,
+    Redaction,
+    Retrieval,
+    Row,
+    Session,
+    Settlement,
+    Version,
+)
 from ...terms import facet, index_text
 from .reading import VERSION_FIELDS
 from .snapshot import SqliteSnapshot
@@ -36,6 +48,8 @@ _PLAIN = {
         (Retrieval, "memory_retrievals"),
         (Delivery, "memory_deliveries"),
         (Flag, "memory_flags"),
+        (Settlement, "memory_settlements"),
+        (Redaction, "memory_redactions"),
         (Session, "memory_sessions"),
         (Intent, "memory_intents"),
         (Holdings, "memory_holdings"),

@@ -13,8 +13,8 @@ from ...clock import Clock, WallClock
 from ...engines.base import Transaction
 from ...engines.sqlite import SqliteEngine
 from ...errors import ConfigError, Conflict
-from ...events import ImportBegun, ImportEnded
 from ...ids import IMPORT, new_id
+from ...import_events import ImportBegun, ImportEnded
 from ...inputs import identifier
 from ...ledger import Draft, Ledger, projected
 from ...paths import absent, ledger_path, refuse_links

@@ -11,11 +11,9 @@ from typing import Any
 from ...commands import ACTIONS, DIRECTIONS
 from ...engines.base import Transaction
 from ...errors import InvalidInput
-from ...event_parts import Candidate, Imported, Selected
+from ...event_parts import Candidate, Event, Imported, Selected
 from ...events import (
     DecisionRecorded,
-    Event,
-    ImportKept,
     LessonRecorded,
     MemoryRecorded,
     ProposalRecorded,
@@ -27,6 +25,7 @@ from ...events import (
     ThesisUpdated,
 )
 from ...ids import KEPT, PREFIXES, RETRIEVAL, new_id
+from ...import_events import ImportKept
 from ...inputs import decimal_text
 from ...ledger import Draft
 from ...lifecycle import DECISION, LESSON, MEMORY, PROPOSAL, RISK_NOTE, THESIS

@@ -1,20 +1,14 @@
-"""Pure: an entry, its event and the memory's current version give the rows to write.
-
-Nothing here reads or writes a store, so a rebuild that replays the ledger gives the rows the writes gave.
-"""
+"""The rows of what agents record: memories and what becomes of them, searches, showings, reports, sessions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import Any, Final
 
-from .canonical import canonical
-from .entry import Entry
-from .event_parts import Imported
-from .events import (
+from ..canonical import canonical
+from ..entry import Entry
+from ..event_parts import Imported
+from ..events import (
     Delivered,
-    Event,
     Flagged,
     LessonJudged,
     OrderIntended,
@@ -28,9 +22,10 @@ from .events import (
     ThesisUpdated,
     Warned,
 )
-from .lifecycle import ORDER_STATUSES, first_status
-from .rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
-from .terms import count_terms, index_text
+from ..lifecycle import ORDER_STATUSES, first_status
+from ..rows import Caution, Delivery, Flag, Holdings, Intent, Retrieval, Row, Session, Version
+from ..terms import count_terms, index_text
+from .base import Before, existing, following, rows_of
 
 _NOT_DETAILS: Final = {
     "type",
@@ -42,35 +37,11 @@ _NOT_DETAILS: Final = {
     "expires_at",
     "review_state",
     "notices",
+    "redacted",
 }
 
-CHANGES: Final = (OrderOutcome, LessonJudged, ThesisUpdated, ThesisClosed, StatusChanged)
-"""The events that give a memory its next version, and so need the one before."""
 
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What stood before an entry: the subject's current version and the totals over all memories.
-
-    The version counts for `CHANGES` alone and the totals for `Recorded` alone.
-    """
-
-    version: Version | None
-    memories: int
-    terms_total: int
-
-
-@singledispatch
-def _rows(event: Event, entry: Entry, before: Before) -> list[Row]:
-    return []
-
-
-def project(entry: Entry, event: Event, before: Before) -> list[Row]:
-    """The projection rows that `entry` adds, given what stood before it."""
-    return _rows(event, entry, before)
-
-
-@_rows.register
+@rows_of.register
 def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
     return _recorded(event, entry, before)
 
@@ -80,7 +51,7 @@ def _recorded(event: Recorded, entry: Entry, before: Before) -> list[Row]:
     if entry.retrieval_id is not None:
         details["retrieval_id"] = entry.retrieval_id
     kind = entry.kind or ""
-    terms = count_terms(index_text(event.text))
+    terms = count_terms(index_text(event.text)) if event.redacted is None else event.redacted
     return [
         Version(
             sequence_from=entry.sequence,
@@ -107,16 +78,16 @@ def _recorded(event: Recorded, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: OrderIntended, entry: Entry, before: Before) -> list[Row]:
     rows = _recorded(event, entry, before)
     touches = [Intent(entry.sequence, entry.subject_id, entry.agent, symbol) for symbol in event.touches]
     return [*rows, *touches]
 
 
-@_rows.register
+@rows_of.register
 def _(event: OrderOutcome, entry: Entry, before: Before) -> list[Row]:
-    old = _existing(entry, before)
+    old = existing(entry, before)
     told = event.model_dump(
         mode="json", exclude_none=True, include={"broker_order_id", "filled_quantity", "average_price"}
     )
@@ -128,7 +99,7 @@ def _(event: OrderOutcome, entry: Entry, before: Before) -> list[Row]:
     if order:
         details["order"] = order
     status = old.status if event.certainty in ORDER_STATUSES else event.certainty
-    return [_next(old, entry, status=status, details=details)]
+    return [following(old, entry, status=status, details=details)]
 
 
 def _corrected(details: dict[str, Any], event: OrderOutcome) -> dict[str, Any]:
@@ -144,7 +115,7 @@ def _corrected(details: dict[str, Any], event: OrderOutcome) -> dict[str, Any]:
     return order
 
 
-@_rows.register
+@rows_of.register
 def _(event: PositionsReported, entry: Entry, before: Before) -> list[Row]:
     positions = canonical([row.model_dump(exclude_none=True) for row in event.positions]).decode()
     return [
@@ -159,7 +130,7 @@ def _(event: PositionsReported, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: Warned, entry: Entry, before: Before) -> list[Row]:
     return [
         Caution(
@@ -174,28 +145,30 @@ def _(event: Warned, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: LessonJudged, entry: Entry, before: Before) -> list[Row]:
-    old = _existing(entry, before)
+    old = existing(entry, before)
     used = [*old.details.get("outcome_ids", ()), *event.outcome_ids]
     tally = {"supports": event.supports, "contradicts": event.contradicts}
     return [
-        _next(old, entry, status=event.status, details=old.details | {"tally": tally, "outcome_ids": used})
+        following(
+            old, entry, status=event.status, details=old.details | {"tally": tally, "outcome_ids": used}
+        )
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
-    old = _existing(entry, before)
+    old = existing(entry, before)
     named = event.model_dump(
         mode="json", exclude_none=True, include={"direction", "horizon", "target", "invalidation"}
     )
     return [
-        _next(
+        following(
             old,
             entry,
             text=event.text,
-            terms=count_terms(index_text(event.text)),
+            terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
             tags=old.tags if event.tags is None else event.tags,
             symbol=old.symbol if event.symbol is None else event.symbol,
             stale_at=old.stale_at if event.review_by is None else event.review_by,
@@ -204,24 +177,24 @@ def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: ThesisClosed, entry: Entry, before: Before) -> list[Row]:
-    old = _existing(entry, before)
+    old = existing(entry, before)
     outcome = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices", "imported"})
     closed = {"outcome": outcome, "closed_at": entry.effective_at, "closed_by": entry.agent}
     details = old.details | closed | _imported(old, event.imported)
-    return [_next(old, entry, status="closed", details=details)]
+    return [following(old, entry, status="closed", details=details)]
 
 
-@_rows.register
+@rows_of.register
 def _(event: StatusChanged, entry: Entry, before: Before) -> list[Row]:
-    old = _existing(entry, before)
+    old = existing(entry, before)
     named = {"resolution_note": event.note, "superseded_by": event.replaced_by}
     details = old.details | {name: value for name, value in named.items() if value is not None}
-    return [_next(old, entry, status=event.status, details=details)]
+    return [following(old, entry, status=event.status, details=details)]
 
 
-@_rows.register
+@rows_of.register
 def _(event: Flagged, entry: Entry, before: Before) -> list[Row]:
     return [
         Flag(
@@ -236,7 +209,7 @@ def _(event: Flagged, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: Retrieved, entry: Entry, before: Before) -> list[Row]:
     return [
         Retrieval(
@@ -257,7 +230,7 @@ def _(event: Retrieved, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: Delivered, entry: Entry, before: Before) -> list[Row]:
     return [
         Delivery(
@@ -273,7 +246,7 @@ def _(event: Delivered, entry: Entry, before: Before) -> list[Row]:
     ]
 
 
-@_rows.register
+@rows_of.register
 def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
     return [Session(session_id=entry.subject_id, sequence=entry.sequence, agent=entry.agent)]
 
@@ -292,22 +265,3 @@ def _imported(old: Version, block: Imported | None) -> dict[str, Any]:
 def shown_text(event: Delivered) -> str:
     """What a delivery showed, in one comparable text."""
     return canonical([item.model_dump(exclude_none=True) for item in event.shown]).decode()
-
-
-def _existing(entry: Entry, before: Before) -> Version:
-    if before.version is None:
-        raise ValueError(
-            f"entry {entry.sequence} changes {entry.subject_id}, which no entry before it recorded"
-        )
-    return before.version
-
-
-def _next(old: Version, entry: Entry, **changes: object) -> Version:
-    return replace(
-        old,
-        sequence_from=entry.sequence,
-        version=old.version + 1,
-        changed_by=entry.agent,
-        effective_at=entry.effective_at,
-        **changes,  # type: ignore[arg-type]
-    )

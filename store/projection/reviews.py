@@ -1,0 +1,93 @@
+"""The rows of what people decide: approved, rejected, edited, signed off, renewed, settled, redacted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..canonical import canonical
+from ..entry import Entry
+from ..review_events import Approved, Edited, Redacted, Rejected, Renewed, Settled, SignedOff
+from ..rows import Redaction, Row, Settlement, Version
+from ..terms import count_terms, index_text
+from .base import Before, existing, following, rows_of
+
+
+@rows_of.register
+def _(event: Approved, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    return [following(old, entry, review_state="approved", details=_reviewed(old, entry, note=event.note))]
+
+
+@rows_of.register
+def _(event: Rejected, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    return [
+        following(old, entry, review_state="rejected", details=_reviewed(old, entry, reason=event.reason))
+    ]
+
+
+@rows_of.register
+def _(event: Edited, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    details = {name: value for name, value in old.details.items() if name not in ("suspicious", "alike")}
+    if event.suspicious is not None:
+        details["suspicious"] = list(event.suspicious)
+    details["edited"] = {"by": entry.agent, "at": entry.effective_at}
+    return [
+        following(
+            old,
+            entry,
+            text=event.text,
+            terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
+            tags=old.tags if event.tags is None else event.tags,
+            details=details,
+        )
+    ]
+
+
+@rows_of.register
+def _(event: SignedOff, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    signed: dict[str, Any] = {"by": entry.agent, "at": entry.effective_at}
+    return [following(old, entry, status="validated", details=old.details | {"signed_off": signed})]
+
+
+@rows_of.register
+def _(event: Renewed, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    renewed = following(
+        old,
+        entry,
+        stale_at=event.review_by,
+        expires_at=old.expires_at if event.expires_at is None else event.expires_at,
+        details=old.details | {"renewed": {"by": entry.agent, "at": entry.effective_at}},
+    )
+    return [renewed, *(Settlement(flag, entry.sequence, "renewed") for flag in event.settles or ())]
+
+
+@rows_of.register
+def _(event: Settled, entry: Entry, before: Before) -> list[Row]:
+    old = existing(entry, before)
+    told: dict[str, Any] = event.model_dump(
+        mode="json", exclude_none=True, include={"resolution", "contradicts", "supersedes", "scope", "policy"}
+    )
+    told |= {"by": entry.agent, "at": entry.effective_at}
+    settled: Version = following(old, entry, details=old.details | {"settled": told})
+    return [settled, Settlement(event.flag, entry.sequence, event.resolution)]
+
+
+@rows_of.register
+def _(event: Redacted, entry: Entry, before: Before) -> list[Row]:
+    return [
+        Redaction(covered.sequence, entry.sequence, canonical(covered.kept).decode())
+        for covered in event.covered
+    ]
+
+
+def _reviewed(old: Version, entry: Entry, **more: str | None) -> dict[str, Any]:
+    told = {"by": entry.agent, "at": entry.effective_at} | {
+        name: value for name, value in more.items() if value is not None
+    }
+    return {name: value for name, value in old.details.items() if name != "pending_until"} | {
+        "reviewed": told
+    }
