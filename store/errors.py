@@ -2,16 +2,20 @@
 
 DeskbookError
 ├── InvalidInput            a named argument is missing, malformed or too large
+│   └── SecretRefused       an argument seems to hold a secret
 ├── ConfigError             the configuration or the command line is wrong
 ├── PermissionDenied        the identity may not do this
 ├── TooManyCalls            the agent calls more often than it may
 │   └── Crowded             the agent has too many calls waiting
+├── TooManyPending          the agent has as many memories waiting for a person as it may
 ├── ClockError              the call's time or run is missing, forbidden or runs backwards
 ├── NotFound                an id names nothing in this ledger
 ├── Conflict                the call is well formed, but the ledger's state forbids it
 │   ├── VersionConflict     expected_version is not the current version
 │   ├── IllegalTransition   the lifecycle does not lead from this status to that one
 │   ├── AlreadyClosed       a closed thesis cannot change
+│   ├── AlreadyDecided      a person, or somebody before, has decided that already
+│   ├── Lapsed              it waited for a person too long
 │   ├── Inherited           a run cannot change what it inherits from the live ledger
 │   └── IdempotencyConflict the key was used before with other arguments
 ├── EmbeddingFailed         no vectors can be made; search goes on by words
@@ -70,6 +74,12 @@ class InvalidInput(DeskbookError):
     code = "invalid_input"
 
 
+class SecretRefused(InvalidInput):
+    """An argument seems to hold a secret, which is not stored; the message never holds it."""
+
+    code = "secret_refused"
+
+
 class ConfigError(DeskbookError):
     """The configuration file, environment or command line is wrong; nothing was started."""
 
@@ -93,6 +103,12 @@ class Crowded(TooManyCalls):
     """The agent has as many calls waiting as it may; nothing was begun."""
 
     code = "too_many_waiting"
+
+
+class TooManyPending(DeskbookError):
+    """The agent has as many memories waiting for a person as it may; nothing was stored."""
+
+    code = "too_many_pending"
 
 
 class ClockError(DeskbookError):
@@ -129,6 +145,18 @@ class AlreadyClosed(Conflict):
     """The thesis is closed and takes no further change."""
 
     code = "already_closed"
+
+
+class AlreadyDecided(Conflict):
+    """What is to be decided has been, or is not open to a decision any more."""
+
+    code = "already_decided"
+
+
+class Lapsed(Conflict):
+    """What is to be decided waited longer than it may."""
+
+    code = "lapsed"
 
 
 class Inherited(Conflict):
