@@ -7,6 +7,7 @@ a tool, resource or prompt that stands in no mapping here may be called by nobod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -187,6 +188,13 @@ TOOL_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
 )
 """The action each tool needs; a tool that is not here is allowed to nobody."""
 
+REVIEW: Final = "review"
+"""What such a call is recorded under: a caller's own words do not fill the ledger."""
+
+_FOR_PEOPLE: Final = frozenset(
+    {"approve", "reject", "redact", "publish", "sign", "signoff", "settle", "reviewer"}
+)
+
 SIMULATED_ONLY: Final = frozenset({Action.ADVANCE_CLOCK})
 """What exists only where the clock is simulated."""
 
@@ -253,6 +261,12 @@ def permits(caller: Caller, action: Action | None) -> bool:
 def may_call(caller: Caller, tool: str) -> bool:
     """Say whether the caller may list and call the tool; an unlisted tool is denied."""
     return permits(caller, TOOL_ACTIONS.get(tool))
+
+
+def for_people(name: str) -> bool:
+    """Say whether a name that is no tool asks for what a person alone does, such as `approve_memory`."""
+    words = re.split(r"[^a-z]+", name.casefold())
+    return name not in TOOL_ACTIONS and not _FOR_PEOPLE.isdisjoint(words)
 
 
 def may_read(caller: Caller, resource: str) -> bool:

@@ -43,7 +43,7 @@ LONGEST: Final = 1_024
 ENVIRONMENT: Final = "env:"
 """How the id of a token from a variable begins; the agent's name follows."""
 
-_PREFIX: Final = "dbk_"
+PREFIX: Final = "dbk_"
 _ID_BYTES, _SECRET_BYTES = 10, 32
 _TOKEN: Final = re.compile(r"dbk_(?P<id>[a-z2-7]{10,32})_[a-z2-7]{52}")
 _POSSIBLE: Final = re.compile(rf"[!-~]{{{SHORTEST},{LONGEST}}}")
@@ -176,7 +176,7 @@ class Tokens:
         for variable in of_variable:
             if self._counts(variable, known):
                 return Bearer(f"{ENVIRONMENT}{variable.agent}", variable.agent, read_only=False)
-        if secret.startswith(_PREFIX) and not shape and not of_variable:
+        if secret.startswith(PREFIX) and not shape and not of_variable:
             return TokenFault.MALFORMED
         return TokenFault.UNKNOWN
 
@@ -258,7 +258,7 @@ def new_token(
     It is in the file when this returns. Raises StoreError where the file cannot be trusted or written.
     """
     token_id, secret = _random(_ID_BYTES), _random(_SECRET_BYTES)
-    token = f"{_PREFIX}{token_id}_{secret}"
+    token = f"{PREFIX}{token_id}_{secret}"
     created = int(now()) * SECOND
     record = TokenRecord(
         id=token_id,
@@ -310,7 +310,7 @@ def status_of(record: TokenRecord, agents: Mapping[str, AgentSettings], now: Now
 
 def public_id(text: str) -> str:
     """The id in what someone gave for one, which may be a whole token: nothing of its secret is left."""
-    return text.removeprefix(_PREFIX).partition("_")[0]
+    return text.removeprefix(PREFIX).partition("_")[0]
 
 
 def _random(size: int) -> str:

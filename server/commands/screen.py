@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -106,6 +106,12 @@ def _timed(values: dict[str, Any], zone: tzinfo | None) -> dict[str, Any]:
 
 def _is_time(name: str, value: object) -> bool:
     return name in _TIMES and type(value) is int and abs(value) <= LAST_INSTANT
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines whose columns stand one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def say(text: str = "") -> None:

@@ -15,6 +15,7 @@ from store.errors import ConfigError
 from ..addresses import is_loopback
 from ..identity import Identity, launch_identity
 from ..pipes import claim_standard_streams
+from ..reviewers import refuse_in_server
 from ..settings import Settings, load_settings
 from ..tokens import Tokens, agents_of, token_path
 from ..typed import hints_with_place
@@ -52,6 +53,7 @@ def serve(
     if transport is Transport.HTTP:
         over_http = load_settings(config=config, flags=flags, environ=os.environ)
         with hints_with_place(over_http):
+            refuse_in_server(over_http, os.environ)
             _serve_http(over_http)
         return
     for option, given in (("--host", host), ("--port", port)):
@@ -63,6 +65,8 @@ def serve(
     # From here on a stray print of any library, also while it is imported, cannot reach the client.
     pipes = claim_standard_streams()
     settings = load_settings(config=config, flags=flags, environ=os.environ)
+    with hints_with_place(settings):
+        refuse_in_server(settings, os.environ)
     identity = launch_identity(settings)
     if watched:
         typer.echo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +17,13 @@ from store.names import name_fault
 from ..config_faults import shown
 from ..identity import Identity, launch_identity
 from ..near_miss import did_you_mean
-from ..sections import AGE, NAME, AgentSettings, read_age
+from ..section_values import AGE, NAME, read_age
+from ..sections import AgentSettings
 from ..token_file import TokenRecord, read_records
 from ..tokens import ENVIRONMENT, agents_of, new_token, public_id, revoke, status_of, token_path
 from ..typed import hints_with_place, place_words, with_place
 from .place import ConfigOption, JsonOption, Place, RootOption, find_place
-from .screen import one_line, plain, say
+from .screen import aligned, one_line, plain, say
 from .wording import counted
 
 HEADING = ("id", "agent", "profile", "made", "expires", "standing", "rights", "label")
@@ -81,7 +82,7 @@ def list_all(config: ConfigOption = None, root: RootOption = None, as_json: Json
         say(plain(f"no tokens in {path}; {made}"))
         return
     rows = [HEADING, *(_row(record, agents, place) for record in records)]
-    for line in _aligned([*rows, *(_variable_row(name, agent) for name, agent in variables.items())]):
+    for line in aligned([*rows, *(_variable_row(name, agent) for name, agent in variables.items())]):
         say(line)
 
 
@@ -202,11 +203,6 @@ def _variable_row(name: str, agent: AgentSettings) -> tuple[str, ...]:
         "-",
         "-",
     )
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _standing(record: TokenRecord, agents: Mapping[str, AgentSettings], place: Place) -> str:

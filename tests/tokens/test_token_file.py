@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from server import token_file, tokens
+from server import private_file, token_file, tokens
 from server.sections import AgentSettings
 from server.token_file import lock_path, mark_of, read_records
 from server.tokens import Bearer, TokenFault, new_token, revoke
@@ -261,7 +261,7 @@ def test_a_disk_that_fails_changes_nothing(path: Path, monkeypatch: pytest.Monke
     def fail(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(token_file.os, "fsync", fail)
+    monkeypatch.setattr(private_file.os, "fsync", fail)
     with pytest.raises(StoreError) as caught:
         revoke(path, ids=[made.record.id])
     assert caught.value.code == "store_full"
@@ -315,7 +315,7 @@ def test_readers_see_the_file_before_a_change_or_after_it(path: Path, opened: Op
 
 
 def test_a_lock_that_is_held_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_file, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(private_file, "LOCK_SECONDS", 0.0)
     with token_file.held(path), pytest.raises(StoreBusy, match="nothing was changed"):
         new_token(path, "trader")
     assert not path.exists()
