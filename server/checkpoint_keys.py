@@ -1,7 +1,7 @@
 """Keys that sign checkpoints, and the public keys that are trusted here: files outside the store.
 
 By default `checkpoint-keys/NAME.key` in the user's configuration folder, mode 0600, with the public key beside
-it in NAME.pub and the notes in `notes`. `[publish] key_env` may name a variable with the key's line instead.
+it in NAME.pub and the notes in `notes`. `[checkpoint] key_env` may name a variable with the key's line instead.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .settings import Settings
 
 FOLDER: Final = "checkpoint-keys"
 NOTES: Final = "notes"
+REGISTERS: Final = "redactions"
 _PRIVATE: Final = ".key"
 _PUBLIC: Final = ".pub"
 
@@ -48,6 +49,11 @@ class KeyRing:
 def key_folder() -> Path:
     """Where keys lie unless `--key` says otherwise."""
     return user_config_path("deskbook") / FOLDER
+
+
+def register_folder() -> Path:
+    """Where the redaction registers lie: with the checkpoints, outside of the store."""
+    return key_folder() / REGISTERS
 
 
 def key_file(key: Path | None, name: str | None) -> Path:
@@ -87,13 +93,13 @@ def _standing_key(path: Path) -> ConfigError:
 def key_ring(
     settings: Settings, key: Path | None, name: str | None, environ: Mapping[str, str] = os.environ
 ) -> KeyRing:
-    """The key that signs: `--key`, else the variable of `[publish] key_env`, else the file of `--name`.
+    """The key that signs: `--key`, else the variable of `[checkpoint] key_env`, else the file of `--name`.
 
     Raises ConfigError where there is none, StoreError for a file that others may read, InvalidInput for one that
     holds no key.
     """
     path = key_file(key, name)
-    variable = settings.publish.key_env
+    variable = settings.checkpoint.key_env
     if key is None and name is None and variable is not None:
         signer = _from_variable(variable, environ)
         folder = key_folder()
@@ -115,7 +121,7 @@ def trusted_keys(
     if given is not None:
         return _given(given)
     known = list(_public_keys(key_folder() if key is None else key.absolute().parent))
-    variable = settings.publish.key_env
+    variable = settings.checkpoint.key_env
     if variable is not None and environ.get(variable):
         known.append(_from_variable(variable, environ).verifier)
     if not known:
@@ -180,8 +186,8 @@ def _from_variable(variable: str, environ: Mapping[str, str]) -> Signer:
     line = environ.get(variable, "").strip()
     if not line:
         raise ConfigError(
-            f"{variable}, which [publish] key_env names, is not set.",
-            field="publish.key_env",
+            f"{variable}, which [checkpoint] key_env names, is not set.",
+            field="checkpoint.key_env",
             hint="Set it to the line of a key file, or to the 32 bytes of an Ed25519 key in base64.",
         )
     seed = from_base64(line)

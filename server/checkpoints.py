@@ -132,7 +132,7 @@ def post_note(endpoint: str, note: str) -> str | None:
             follow_redirects=False,
         )
     except httpx2.HTTPError as fault:
-        return f"the endpoint of [publish] did not take the note ({type(fault).__name__})"
+        return f"the endpoint of [checkpoint] did not take the note ({type(fault).__name__})"
     if answer.is_success:
         return None
-    return f"the endpoint of [publish] answered {answer.status_code} to the note"
+    return f"the endpoint of [checkpoint] answered {answer.status_code} to the note"

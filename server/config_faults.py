@@ -16,7 +16,8 @@ from pydantic.fields import FieldInfo
 from store.errors import ConfigError
 
 from .near_miss import near_miss
-from .sections import FAULT, NAME, Sections
+from .section_values import FAULT, NAME
+from .sections import Sections
 
 _SHOWN = 5
 _SECRET_WORDS = frozenset({"token", "secret", "password", "passwd", "credential", "bearer", "authorization"})
@@ -147,11 +148,12 @@ def _secret(key: str) -> bool:
 
 def _secret_advice(path: KeyPath) -> str:
     advice = "put it into an environment variable and name that variable"
-    if path[0] == "publish":
-        return f'{advice}: publish.key_env = "DESKBOOK_PUBLISH_KEY"'
+    if path[0] in {"publish", "checkpoint"}:
+        return f'{advice}: {path[0]}.key_env = "DESKBOOK_{str(path[0]).upper()}_KEY"'
     if path[0] == "agents" and len(path) > 2:
         return f'{advice}: {dotted((*path[:2], "token_env"))} = "DESKBOOK_AGENT_TOKEN"'
-    return "the keys that name an environment variable are agents.NAME.token_env and publish.key_env"
+    named = "agents.NAME.token_env, publish.key_env and checkpoint.key_env"
+    return f"the keys that name an environment variable are {named}"
 
 
 def _bare(part: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 from .ids import MEMORY_ID
@@ -71,7 +72,12 @@ _UNSAFE: Final = (
         ),
     ),
 )
+_MASKED: Final = re.compile(r"\[masked: (an? [A-Za-z -]{2,30})\]")
+"""What the screening of every write leaves where a secret was."""
+
 _ALLOWED: Final = frozenset("\n\r\t\u200d")
+_CONTROL: Final = "control characters"
+_PIECE, _OVERLAP = 1_000, 200
 _TIMES: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?\b")
 """Dates and times, whose digits are no account's."""
 
@@ -86,12 +92,41 @@ def screen(text: str | None) -> tuple[str | None, str | None]:
             None,
             f"public_reason was left out: it has {size} bytes, at most {PUBLIC_REASON_BYTES} are allowed.",
         )
+    found = next(_found_in(text), None)
+    if found == _CONTROL:
+        return None, f"public_reason was left out: it holds {found}."
+    if found is not None:
+        return None, f"public_reason was left out: it seems to hold {found}."
+    return text.strip(), None
+
+
+def findings(text: str) -> tuple[str, ...]:
+    """What a text of any length seems to hold that should not be public, each once."""
+    return tuple(dict.fromkeys(what for piece in _pieces(text) for what in _found_in(piece)))
+
+
+def _found_in(text: str) -> Iterator[str]:
     if any(
         unicodedata.category(character).startswith("C") and character not in _ALLOWED for character in text
     ):
-        return None, "public_reason was left out: it holds control characters."
+        yield _CONTROL
+    yield from (found[1] for found in _MASKED.finditer(text))
     undated = _TIMES.sub("(date)", text)
     for what, pattern in _UNSAFE:
         if pattern.search(undated):
-            return None, f"public_reason was left out: it seems to hold {what}."
-    return text.strip(), None
+            yield what
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in overlapping pieces, cut between words where it can be: the patterns are slow on one long word."""
+    start = 0
+    while len(text) - start > _PIECE:
+        stop = _between_words(text, start + _PIECE - _OVERLAP, start + _PIECE)
+        yield text[start:stop]
+        start = _between_words(text, stop - 2 * _OVERLAP, stop - _OVERLAP)
+    yield text[start:]
+
+
+def _between_words(text: str, first: int, last: int) -> int:
+    """The last place from `first` to `last` that begins a word, else `last`."""
+    return next((at for at in range(last, first, -1) if text[at - 1].isspace()), last)

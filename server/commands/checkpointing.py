@@ -90,7 +90,7 @@ def checkpointer(
         refuse_inside(path, store, "--to")
     copies = tuple(place_at(path.absolute()) for path in to)
     where = LedgerPlace(store, place.path, place.strategy, place.run)
-    return Checkpointer(where, ring, copies, place.settings.publish.endpoint)
+    return Checkpointer(where, ring, copies, place.settings.checkpoint.endpoint)
 
 
 def _make_key(place: Place, key: Path | None, name: str | None) -> None:

@@ -10,21 +10,20 @@ from __future__ import annotations
 import json
 import math
 import re
-import ssl
 import threading
-import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from ipaddress import IPv4Address, ip_address
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
+from ..deadlines import Deadline, timed_pool, untrusted
 from ..errors import ConfigError, EmbeddingFailed
 from ..limits import IDENTIFIER_CHARS
 
 if TYPE_CHECKING:  # both take a tenth of a second to import, which only a desk with an endpoint should pay
-    from httpcore2 import ConnectionPool, NetworkBackend, Response
+    from httpcore2 import ConnectionPool, Response
     from numpy import float32
     from numpy.typing import NDArray
 
@@ -74,7 +73,7 @@ class Endpoint:
         }
         if key and key.strip():
             self._headers["Authorization"] = f"Bearer {_sound(key.strip())}"
-        self._clock = _Clock()
+        self._deadline = Deadline()
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._in_use = 0
@@ -131,7 +130,7 @@ class Endpoint:
         """The reply to one request; raises EmbeddingFailed, which holds neither address, key nor text."""
         import httpcore2  # noqa: PLC0415 - see above
 
-        self._clock.until = time.monotonic() + self._timeout
+        self._deadline.begin(self._timeout)
         try:
             with self._connections() as pool, self._post(pool, body) as reply:
                 if not 200 <= reply.status < 300:
@@ -144,7 +143,7 @@ class Endpoint:
             raise _unreachable(fault) from None
 
     def _post(self, pool: ConnectionPool, body: bytes) -> AbstractContextManager[Response]:
-        limits = {"timeout": {"pool": self._timeout}}  # the clock sees to the other steps
+        limits = {"timeout": {"pool": self._timeout}}  # the deadline sees to the other steps
         return pool.stream("POST", self._url, headers=self._headers, content=body, extensions=limits)
 
     @contextmanager
@@ -154,7 +153,12 @@ class Endpoint:
             if self._closed:
                 raise _lasting("was closed", "Start the server again.")
             if self._pool is None:
-                self._pool = _pool(self._clock, tls=self._url.startswith("https:"))
+                self._pool = timed_pool(
+                    self._deadline,
+                    tls=self._url.startswith("https:"),
+                    most=_CONNECTIONS,
+                    idle_seconds=_IDLE_SECONDS,
+                )
             pool = self._pool
             self._in_use += 1
         try:
@@ -177,55 +181,6 @@ class Endpoint:
         if size != self._dimensions:
             what = f"answered vectors of {size:,} numbers, and of {self._dimensions:,} before"
             raise _lasting(what, f"Another model may have taken the name: see to the endpoint, {_AGAIN}")
-
-
-class _Clock(threading.local):
-    """When this thread's request has to be done, by the monotonic clock."""
-
-    until = 0.0
-
-    def left(self) -> float:
-        """The seconds left; raises TimeoutError when there are none."""
-        left = self.until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-
-class _Timed:
-    """The network, or a connection, whose every step ends by the time this thread's request has to be done."""
-
-    def __init__(self, inner: Any, clock: _Clock) -> None:
-        self._inner = inner
-        self._clock = clock
-
-    def connect_tcp(self, **options: Any) -> _Timed:
-        options["timeout"] = self._clock.left()
-        return _Timed(self._inner.connect_tcp(**options), self._clock)
-
-    def start_tls(self, **options: Any) -> _Timed:
-        options["timeout"] = self._clock.left()
-        return _Timed(self._inner.start_tls(**options), self._clock)
-
-    def read(self, size: int, **_: Any) -> bytes:
-        return cast("bytes", self._inner.read(size, timeout=self._clock.left()))
-
-    def write(self, content: bytes, **_: Any) -> None:
-        self._inner.write(content, timeout=self._clock.left())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-def _pool(clock: _Clock, *, tls: bool) -> ConnectionPool:
-    import httpcore2  # noqa: PLC0415 - see above
-
-    return httpcore2.ConnectionPool(
-        ssl_context=httpcore2.default_ssl_context() if tls else None,
-        max_connections=_CONNECTIONS,
-        keepalive_expiry=_IDLE_SECONDS,
-        network_backend=cast("NetworkBackend", _Timed(httpcore2.SyncBackend(), clock)),
-    )
 
 
 def _address(url: str) -> tuple[str, str]:
@@ -386,10 +341,7 @@ _REFUSALS: Final = {
 
 def _unreachable(fault: BaseException) -> EmbeddingFailed:
     """What a connection that failed means; nothing of the fault's own words is shown."""
-    cause: BaseException | None = fault
-    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__context__  # the pool takes the cause away
-    if cause is not None:
+    if untrusted(fault):
         return EmbeddingFailed(
             "The embedding endpoint's certificate is not one that this machine trusts.",
             hint="Name the file of its authority in SSL_CERT_FILE, or check the name and the date in it.",

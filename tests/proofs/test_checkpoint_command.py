@@ -177,7 +177,7 @@ def test_the_key_may_come_from_a_variable(
     run: Run, ready: Path, more: More, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "desk.toml"
-    config.write_text('[agents.a]\nprofile = "trader"\n[publish]\nkey_env = "DESK_KEY"\n')
+    config.write_text('[agents.a]\nprofile = "trader"\n[checkpoint]\nkey_env = "DESK_KEY"\n')
     done = run("checkpoint", "--config", config)
     assert (done.code, done.out) == (2, "")
     assert "DESK_KEY" in done.err
@@ -284,7 +284,7 @@ def test_the_note_is_posted_to_the_endpoint(
     url, collector = endpoint
     collector.answer = answer
     config = tmp_path / "desk.toml"
-    config.write_text(f'[agents.a]\nprofile = "trader"\n[publish]\nendpoint = "{url}"\n')
+    config.write_text(f'[agents.a]\nprofile = "trader"\n[checkpoint]\nendpoint = "{url}"\n')
     done = run("checkpoint", "--config", config)
     assert collector.taken == (("text/plain; charset=utf-8", done.out.encode()),)
     assert done.code == (0 if answer < 300 else 1)
@@ -297,7 +297,7 @@ def test_the_note_is_posted_to_the_endpoint(
 def test_an_endpoint_that_is_not_there_is_exit_1(run: Run, ready: Path, tmp_path: Path, keys: Path) -> None:
     config = tmp_path / "desk.toml"
     config.write_text(
-        '[agents.a]\nprofile = "trader"\n[publish]\nendpoint = "http://127.0.0.1:1/secret-path"\n'
+        '[agents.a]\nprofile = "trader"\n[checkpoint]\nendpoint = "http://127.0.0.1:1/secret-path"\n'
     )
     done = run("checkpoint", "--config", config)
     assert done.code == 1
