@@ -19,6 +19,7 @@ import apsw
 from .audit_columns import COLUMNS, READ, Shapes, Values, leaf_of
 from .audit_mark import Mark
 from .audit_pages import Beside, beside
+from .audit_redactions import Withdrawals
 from .audit_rows import Projections
 from .audit_schema import schema_faults
 from .audit_text import UNREADABLE, ExpectedText
@@ -124,6 +125,7 @@ class _Verification:
         self._store_id: str | None = None
         # The projections of an older schema are rebuilt by the next start; its entries are proven all the same.
         self._current = connection.pragma("user_version") == schema.CURRENT
+        self._gone: Withdrawals | None = None
         self._path = path
         self._owner = (strategy, run)
         self._progress = progress
@@ -151,6 +153,7 @@ class _Verification:
 
     def _check_entries(self, total: int) -> tuple[int, bytes]:
         """The last entry that was read, and its chain hash."""
+        self._gone = Withdrawals(self._connection, any_at_all=self._current)
         entries, chain = self._go_on()
         later = "WHERE sequence > ?" if entries else ""
         rows = self._connection.execute(
@@ -228,8 +231,7 @@ class _Verification:
             self._check_genesis(row)
         if (row[_STRATEGY], row[_RUN]) != self._owner:
             self._find(sequence, "the entry belongs to another strategy or run")
-        if sha256(row[_SALT] + row[_CONTENT].encode()).digest() != row[_CONTENT_SHA256]:
-            self._find(sequence, "content or content_salt was changed: it does not match content_sha256")
+        row = self._check_content(row)
         leaf = leaf_of(row, shape)
         if self._claims:
             self._roots.add(leaf)
@@ -241,6 +243,21 @@ class _Verification:
             for what, derived in self._projections.faults(row):
                 self._find(sequence, what, derived=derived)
         return bytes(row[_CHAIN])
+
+    def _check_content(self, row: Values) -> Values:
+        """Check a content against its hash or, where it was taken away, that it may; gives the row as it is read."""
+        gone = self._gone
+        fault = gone.fault(row) if gone is not None else None
+        blank = not row[_CONTENT] and not row[_SALT]
+        if (
+            fault is None
+            and not blank
+            and sha256(row[_SALT] + row[_CONTENT].encode()).digest() != row[_CONTENT_SHA256]
+        ):
+            fault = "content or content_salt was changed: it does not match content_sha256"
+        if fault is not None:
+            self._find(row[_SEQUENCE], fault)
+        return row if gone is None or not blank else gone.shown(row)
 
     def _check_genesis(self, row: Values) -> None:
         sequence = row[_SEQUENCE]

@@ -55,6 +55,14 @@ _COMMON: Mapping[str, type] = {
     "review_state": str,
     "notices": list,
 }
+# What every recorded memory may hold and its details do repeat.
+_OF_ADMISSION: Mapping[str, type] = {
+    "pending_until": int,
+    "alike": object,
+    "suspicious": object,
+    "masked": object,
+    "retrievals": object,
+}
 # What else each type may hold: text, or with `object` any JSON.
 _DETAILS: Mapping[str, Mapping[str, type]] = {
     "memory.recorded": {"category": str, "supersedes": str},
@@ -118,7 +126,7 @@ class PlainVersions:
             if (wanted := _COMMON.get(name)) is not None:
                 if type(value) is not wanted or (type(value) is list and not _texts(value)):
                     return None
-            elif (wanted := told.get(name)) is not None and (
+            elif (wanted := told.get(name, _OF_ADMISSION.get(name))) is not None and (
                 type(value) is wanted or (wanted is object and _plain(value))
             ):
                 details[name] = value
@@ -127,7 +135,7 @@ class PlainVersions:
         text, review_state = content.get("text"), content.get("review_state", "none")
         if text is None or ("evidence" in told and "action" not in details):
             return None
-        if review_state not in ("none", "pending"):
+        if review_state not in ("none", "pending", "approved", "host_confirmed"):
             return None
         if entry[_RETRIEVAL] is not None:
             details["retrieval_id"] = entry[_RETRIEVAL]

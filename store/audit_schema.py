@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -26,6 +26,13 @@ _BROUGHT: dict[int, frozenset[str]] = {
         "memory_events_rare memory_settlements memory_redactions memory_versions_pending memory_flags_memory"
         " memory_flags_other".split()
     ),
+}
+
+
+# What an earlier schema had otherwise: until schema 4 no update passed the guard at all.
+_UNTIL_4 = {
+    "memory_events_no_update": "CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events"
+    "\n    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END"
 }
 
 
@@ -57,6 +64,8 @@ def schema_faults(connection: apsw.Connection) -> Iterator[tuple[str, bool]]:
     if version != schema.CURRENT and version not in schema.STEPS:
         yield f"the file says schema {version}, which no ledger has", False
         return
+    if version < 4:
+        expected |= {name: replace(expected[name], sql=sql) for name, sql in _UNTIL_4.items()}
     later = frozenset[str]().union(*(names for since, names in _BROUGHT.items() if since > version))
     if early := sorted(later & present.keys()):
         yield f"the file says schema {version} but holds {', '.join(early)} of a later schema", False

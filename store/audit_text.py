@@ -16,10 +16,11 @@ from typing import Any
 
 import apsw
 
-from .terms import facet, index_text
+from .terms import facet, index_text, same_mark
 
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _LABELLING = ("action", "category", "direction")
+_REPEATABLE = ("memory", "proposal", "risk_note", "lesson", "thesis")
 _NAMED = tuple(f'"{name}"' for name in _LABELLING)
 _MOST_REMEMBERED = 4_096
 _TOGETHER = 500
@@ -126,7 +127,10 @@ class ExpectedText:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             texts = self._known[key] = _labels_and_facets(*key)
-        return version[0], text if text.isascii() else index_text(text), *texts
+        labels, facets = texts
+        if kind in _REPEATABLE and text:
+            facets = f"{same_mark(agent, kind, symbol, text)} {facets}"
+        return version[0], text if text.isascii() else index_text(text), labels, facets
 
 
 def copy_index(connection: apsw.Connection) -> Segment | None:

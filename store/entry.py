@@ -53,6 +53,11 @@ UNHASHED = frozenset({"content", "content_salt", "leaf_sha256", "chain_sha256"})
 HASHED = tuple(name for name in COLUMNS if name not in UNHASHED)
 
 
+def is_blank(entry: Entry) -> bool:
+    """Whether the entry's content and salt are not there: they were taken away."""
+    return not entry.content and not entry.content_salt
+
+
 def leaf_of(entry: Entry) -> bytes:
     """The leaf hash of an entry, whatever its own leaf and chain columns hold."""
     return leaf_hash({name: getattr(entry, name) for name in HASHED})

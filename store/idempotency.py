@@ -16,7 +16,16 @@ def keyed(draft: Draft, command: Command, key: str | None) -> Draft:
 
 
 def check_same(first: Entry, command: Command) -> None:
-    """Raise IdempotencyConflict unless the entry a key was first used for came of the same arguments."""
+    """Raise IdempotencyConflict unless the entry a key was first used for came of the same arguments.
+
+    Nobody can tell once its content was taken away: what the arguments were hashed with went with it.
+    """
+    if not first.content_salt:
+        raise IdempotencyConflict(
+            f"The idempotency_key was used at sequence {first.sequence}, whose content was taken away since.",
+            field="idempotency_key",
+            hint="Use a new key if the call is meant anew.",
+        )
     if arguments_hash(first.content_salt, command.arguments()) != first.arguments_sha256:
         raise IdempotencyConflict(
             f"The idempotency_key was used at sequence {first.sequence} with other arguments.",

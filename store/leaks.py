@@ -24,7 +24,6 @@ from .engines.sqlite.connection import connect
 from .engines.sqlite.faults import translate_opening
 from .engines.sqlite.preparation import recognise
 from .engines.sqlite.snapshot import SqliteSnapshot
-from .entry import COLUMNS, Entry
 from .errors import DeskbookError, ForeignFile, InvalidInput, NotFound, StoreDamaged
 from .events import read_event
 from .ids import MEMORY_ID
@@ -33,16 +32,22 @@ from .ledger import genesis_of
 from .lifecycle import ORDER_STATUSES, first_status
 from .paths import ledger_path, refuse_links
 from .projection import Before, project
+from .render import trust_word
 from .rows import Version
 
 VERSION_EVENTS = frozenset(
     "memory.recorded proposal.recorded risk_note.recorded decision.recorded lesson.recorded thesis.opened"
-    " thesis.updated thesis.closed memory.status_changed order_action.recorded order.outcome lesson.judged".split()
+    " thesis.updated thesis.closed memory.status_changed order_action.recorded order.outcome lesson.judged"
+    " review.approved review.rejected review.edited review.signed_off review.renewed review.settled".split()
 )
 SHOWINGS = ("memory.retrieved", "memory.delivered")
+_ALL = 2**62
 _MARK = "…"
 _REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message", "semantic"})
-_HIT_FACTS = ("kind", "symbol", "agent", "profile", "tags", "imported", "source_at", "source_agent")
+_HIT_FACTS = (
+    *("kind", "symbol", "agent", "profile", "tags", "imported", "source_at", "source_agent"),
+    *("trust", "suspicious", "review_state"),
+)
 _DATED = frozenset({"effective_at", "created_at", "closed_at"})
 
 
@@ -90,6 +95,7 @@ class _Source:
         recognise(path)
         self.connection = connect(path, "read")
         self.connection.execute("BEGIN")
+        self.snapshot = SqliteSnapshot(self.connection)
         self._latest, self._at = array("q"), array("q")
         self._last = 0
         for sequence, effective_at in self.connection.execute(
@@ -109,11 +115,7 @@ class _Source:
     def versions(self, memory_id: str) -> list[_Version]:
         text = status = ""
         found: list[_Version] = []
-        for columns in self.connection.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM memory_events WHERE subject_id = ? ORDER BY sequence",
-            (memory_id,),
-        ):
-            entry = Entry(*columns)
+        for entry in self.snapshot.history(memory_id, _ALL):
             if entry.event_type not in VERSION_EVENTS:
                 continue
             said = json.loads(entry.content)
@@ -139,8 +141,16 @@ def _facts(hit: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _said_by(row: Version, name: str, shown: Any) -> bool:
     """Whether a version says what was shown of it; a time may be in any zone, a long value is cut with a mark."""
-    columns = {"kind": row.kind, "symbol": row.symbol, "agent": row.agent, "profile": row.profile}
+    columns: dict[str, Any] = {
+        "kind": row.kind,
+        "symbol": row.symbol,
+        "agent": row.agent,
+        "profile": row.profile,
+    }
     columns |= _origin(row, shown)
+    columns |= {"trust": trust_word(row), "review_state": row.review_state}
+    if shown is True:
+        columns["suspicious"] = "suspicious" in row.details
     kept = columns.get(name, list(row.tags) if name == "tags" else row.details.get(name))
     if isinstance(kept, int) and isinstance(shown, str):
         try:
@@ -163,6 +173,8 @@ def _origin(row: Version, shown: Any) -> dict[str, Any]:
 def _status_after(event_type: str, kind: str, said: dict[str, Any], status: str) -> str:
     if event_type == "thesis.closed":
         return "closed"
+    if event_type == "review.signed_off":
+        return "validated"
     if event_type in {"memory.status_changed", "lesson.judged"}:
         return str(said["status"])
     if event_type == "order.outcome" and said["certainty"] not in ORDER_STATUSES:
@@ -241,10 +253,10 @@ class _Check:
     def report(self, progress: Callable[[int, int], None] | None) -> LeakReport:
         counts = dict.fromkeys(SHOWINGS, 0)
         total = self._own.connection.execute("SELECT max(sequence) FROM memory_events").fetchone()
-        for sequence, event_type, effective_at, content in self._showings():
+        for sequence, event_type, effective_at, content, taken_away in self._showings():
             counts[event_type] += 1
             try:
-                self._check(sequence, effective_at, json.loads(content))
+                self._check(sequence, effective_at, json.loads(content), taken_away=taken_away)
             except (ValueError, KeyError, TypeError, AttributeError):
                 self._leak(sequence, "what was shown cannot be read from the record")
             if progress is not None and total:
@@ -252,23 +264,26 @@ class _Check:
         searches, showings = (counts[event_type] for event_type in SHOWINGS)
         return LeakReport(self._run, searches, showings, self._versions, tuple(self._leaks))
 
-    def _showings(self) -> Iterator[tuple[int, str, int, str]]:
+    def _showings(self) -> Iterator[tuple[int, str, int, str, bool]]:
+        """Every search and showing; of one whose content was taken away what stays of it, and that it was."""
         rows: apsw.Cursor = self._own.connection.execute(
             "SELECT sequence, event_type, effective_at, content FROM memory_events WHERE event_type IN (?, ?)"
             " ORDER BY sequence",
             SHOWINGS,
         )
-        yield from rows
+        for *columns, content in rows:
+            kept = None if content else self._own.snapshot.redaction_of(columns[0])
+            yield (*columns, content, False) if kept is None else (*columns, kept.kept, True)
 
     def _leak(self, sequence: int, what: str) -> None:
         self._leaks.append(Leak(sequence, what))
 
-    def _check(self, sequence: int, effective_at: int, content: dict[str, Any]) -> None:
+    def _check(self, sequence: int, effective_at: int, content: dict[str, Any], *, taken_away: bool) -> None:
         bounds = self._bounds(sequence, effective_at, content)
         shown = content["selected"] if "selected" in content else content["shown"]
         for item in [*shown, *content.get("candidates", [])]:
             self._check_version(sequence, bounds, item)
-        if "rendered" in content:
+        if "rendered" in content and not taken_away:
             self._check_text(sequence, bounds, content["rendered"], shown)
 
     def _bounds(self, sequence: int, effective_at: int, content: dict[str, Any]) -> _Bounds:
@@ -336,6 +351,8 @@ class _Check:
             return
         version = versions[item["version"] - 1]
         text = str(hit.get("text", ""))
+        if hit.get("suspicious"):
+            text = "\n".join(line.removeprefix("> ") for line in text.split("\n"))
         if text != version.text and not (
             text.endswith(_MARK) and version.text.startswith(text.removesuffix(_MARK))
         ):

@@ -16,7 +16,7 @@ from .caller import Caller
 from .canonical import ZERO_CHAIN, canonical, chain_hash, content_hash, leaf_hash
 from .clock import Clock, format_instant
 from .engines.base import Snapshot, Transaction
-from .entry import SCHEMA_VERSION, Entry, leaf_of
+from .entry import SCHEMA_VERSION, Entry, is_blank, leaf_of
 from .errors import ClockError, ForeignFile, StoreDamaged
 from .event_parts import Event
 from .events import AnyEvent, ClockAnomaly, Genesis, Recorded, SessionStarted, read_event
@@ -131,6 +131,10 @@ class Ledger:
             )
         return now
 
+    def now(self, head: Head) -> int:
+        """The ledger's own time, for whoever brings none: the wall clock or, in a run, the latest of its entries."""
+        return self._clock.now() if self.run is None else head.latest_effective_at
+
     def at_least(self, head: Head, caller: Caller) -> Caller:
         """The caller with a time the ledger takes, for noting a call whose own time was the fault."""
         if self.run is None:
@@ -164,8 +168,8 @@ class Ledger:
     def restore(self, transaction: Transaction, entry: Entry) -> None:
         """Put an entry of another copy of this ledger in its place, with its projection rows.
 
-        Raises StoreDamaged unless it is the next one and every hash of it follows, and ForeignFile when it belongs
-        to another strategy or run.
+        What stays of one whose content was taken away has to be known already. Raises StoreDamaged unless it is the
+        next one and every hash of it follows, and ForeignFile when it belongs to another strategy or run.
         """
         head = transaction.head()
         if (entry.strategy, entry.run_id) != (self.strategy, self.run):
@@ -177,7 +181,7 @@ class Ledger:
         )
         transaction.insert_entry(entry)
         try:
-            transaction.apply(projected(transaction, entry))
+            transaction.apply(projected(transaction, transaction.entry(entry.sequence) or entry))
         except ValueError:
             raise _not_whole(entry, "its content is not that of its type") from None
 
@@ -272,10 +276,16 @@ def projected(transaction: Transaction, entry: Entry) -> list[Row]:
 
 
 def check_next(entry: Entry, sequence: int, chain: bytes) -> None:
-    """Raise StoreDamaged unless `entry` follows `sequence` and `chain`, and every hash of it is its own."""
+    """Raise StoreDamaged unless `entry` follows `sequence` and `chain`, and every hash of it is its own.
+
+    Whether one that is blank may be so, whoever reads on to its redaction has to say.
+    """
     if entry.sequence != sequence + 1:
         raise _not_whole(entry, f"it follows entry {sequence}")
-    if content_hash(entry.content_salt, entry.content.encode()) != entry.content_sha256:
+    if (
+        not is_blank(entry)
+        and content_hash(entry.content_salt, entry.content.encode()) != entry.content_sha256
+    ):
         raise _not_whole(entry, "its content does not match content_sha256")
     if leaf_of(entry) != entry.leaf_sha256:
         raise _not_whole(entry, "its columns do not match leaf_sha256")

@@ -6,7 +6,7 @@ that wording alone.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from .event_parts import Covered, Event, Strings
 
@@ -44,7 +44,10 @@ class Edited(Event):
     shown_sha256: str
     text: str
     tags: Strings | None = None
+    tags_given: Strings | None = None
+    settles: tuple[int, ...] | None = None
     note: str | None = None
+    masked: Strings | None = None
     suspicious: Strings | None = None
     redacted: int | None = None
 
@@ -86,27 +89,34 @@ class Settled(Event):
 
 
 class Redacted(Event):
-    """Content was taken away for good; chain and counts stay. `covered` says of which entries."""
+    """Content was taken away for good; chain and counts stay. `covered` says of which entries.
+
+    `again` stands where a backup from before was restored, with who took it away first in `by`.
+    """
 
     type: Literal["memory.redacted"] = "memory.redacted"
     reason: str
     covered: tuple[Covered, ...]
     again: Literal[True] | None = None
+    by: str | None = None
 
 
 class PublicationBegun(Event):
-    """A person sends something to the public; written before it is sent, and whole, since it is public then."""
+    """A person sends something to the public; written before it is sent, and whole, since it is public then.
+
+    `endpoint` is without its query. `reconciled` names the earlier publication that was unknown and that the person
+    looked for and did not find.
+    """
 
     type: Literal["publication.begun"] = "publication.begun"
     endpoint: str
     body: str
-    body_sha256: str
     action_id: str | None = None
     marketplace_listing_id: str | None = None
     community_publication_id: str | None = None
     parent_post_id: str | None = None
-    verified_trade_source: str | None = None
-    reconciled: Literal[True] | None = None
+    verified_trade_source: dict[str, Any] | None = None
+    reconciled: str | None = None
 
 
 class PublicationEnded(Event):

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from store.backup.keeping import back_up
-from store.backup.keeping import restore as put_back
 from store.backup.manifest import manifest_path
 from store.clock import WallClock
+from store.redaction.register import Register
 
 from .. import __version__
+from ..checkpoint_keys import register_folder
 from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption, find_place
 from .screen import plain, progress_bar, say
 from .wording import counted
@@ -30,6 +30,9 @@ def backup(
     as_json: JsonOption = False,
 ) -> None:
     """Copy a ledger into one file while it is served, with a manifest that says what it must be."""
+    # Here and not above: what writes Parquet files and vectors takes half a second to import.
+    from store.backup.keeping import back_up
+
     place = find_place(config, root, strategy, run)
     with progress_bar("copying") as advance:
         made = back_up(
@@ -62,6 +65,8 @@ def restore(
     ] = False,
 ) -> None:
     """Put a backup in a ledger's place, once it has proved to be what its manifest says."""
+    from store.backup.keeping import restore as put_back
+
     place = find_place(config, root, strategy, run)
     with progress_bar("proving") as advance:
         done = put_back(
@@ -69,11 +74,19 @@ def restore(
             place.strategy,
             place.run,
             source.expanduser().absolute(),
+            register=Register(register_folder()),
             force=force,
             progress=advance,
         )
     for moved in done.moved:
         say(f"moved what stood there to {plain(str(moved))}")
+    if done.redacted_again:
+        say(
+            f"took the content of {counted(done.redacted_again, 'entry', 'entries')} away again,"
+            " which were redacted since; a new entry says so"
+        )
+    for what in done.remains:
+        say(f"REMAINS: {plain(what)}")
     searches = counted(len(done.portrait.searches), "search", "searches")
     say(
         f"restored {plain(str(done.path))}: {counted(done.portrait.sequence, 'entry', 'entries')}; "

@@ -21,11 +21,15 @@ from ..clock import format_instant
 from ..engines.sqlite.copying import copy_whole
 from ..engines.sqlite.faults import translate_opening
 from ..engines.sqlite.preparation import recognise
+from ..engines.sqlite.purging import purge_file
 from ..errors import ConfigError, ForeignFile, NotFound, StoreDamaged
 from ..files import write_whole
 from ..paths import absent, ledger_path, make_folders, refuse_link, refuse_links
+from ..redaction.again import redact_again
+from ..redaction.purging import purge
+from ..redaction.register import Register
 from .manifest import Manifest, manifest_path, read_manifest
-from .placing import LOGS, put_in_place, refuse_standing
+from .placing import LOCKS, LOGS, put_in_place, refuse_standing
 from .portrait import Portrait, portray
 
 Progress = Callable[[int, int], None]
@@ -40,6 +44,10 @@ class Restored:
     path: Path
     portrait: Portrait
     moved: tuple[Path, ...]
+    redacted_again: int = 0
+    """How many entries had their content back, in the backup, and lost it again."""
+    remains: tuple[str, ...] = ()
+    """What of it could not be purged beside the ledger."""
 
 
 def back_up(
@@ -74,14 +82,21 @@ def back_up(
 
 
 def restore(
-    root: Path, strategy: str, run: str | None, backup: Path, *, force: bool = False, progress: Progress
+    root: Path,
+    strategy: str,
+    run: str | None,
+    backup: Path,
+    *,
+    register: Register,
+    force: bool = False,
+    progress: Progress,
 ) -> Restored:
     """Put a backup in the place of a strategy's live ledger or of one of its runs.
 
     It must be the file its manifest names, a sound ledger of that strategy and run, with the same head, counts and
-    answers to searches. Raises ConfigError where a ledger stands (unless `force`: then it is moved aside), NotFound
-    without backup or manifest, ForeignFile for another strategy's or run's, StoreDamaged for one that is not what
-    it was; then nothing was changed.
+    answers to searches. What was redacted since, by the register, is redacted again before it stands there. Raises
+    ConfigError where a ledger stands (unless `force`: then it is moved aside), NotFound without backup or manifest,
+    ForeignFile for another strategy's or run's, StoreDamaged for one that is not what it was; then nothing changed.
     """
     manifest = read_manifest(backup)
     if (manifest.portrait.strategy, manifest.portrait.run) != (strategy, run):
@@ -94,6 +109,7 @@ def restore(
                 else " and without --run."
             ),
         )
+    gone = register.lines(manifest.portrait.store_id)
     path = ledger_path(root, strategy, run)
     refuse_links(root, path)
     if not force:
@@ -102,11 +118,15 @@ def restore(
     try:
         with _copied_beside(path, backup, manifest.size_bytes, progress) as partial:
             _prove(partial, manifest, strategy, run, progress)
+            again = redact_again(partial, strategy, run, gone)
+            if again:
+                purge_file(partial, to_rest=True)
             _sync(partial)
             moved = put_in_place(path, partial, force=force)
+        remains = purge(root, path, pages=False).remains if again else []
     except (apsw.Error, OSError) as fault:
         raise translate_opening(fault) from None
-    return Restored(path, manifest.portrait, moved)
+    return Restored(path, manifest.portrait, moved, again, tuple(remains))
 
 
 def _check_target(path: Path, target: Path, force: bool) -> None:
@@ -163,7 +183,7 @@ def _copied_beside(path: Path, source: Path, size: int, progress: Progress) -> I
                 progress(out.tell(), max(size, out.tell()))
         yield Path(name)
     finally:
-        for suffix in ("", *LOGS):
+        for suffix in ("", *LOGS, *LOCKS):
             with suppress(OSError):
                 Path(name + suffix).unlink(missing_ok=True)
 

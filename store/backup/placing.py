@@ -16,6 +16,7 @@ from ..export.manifest import FOLDER
 from ..paths import absent, sync_folder
 
 LOCK_SECONDS = 10.0
+LOCKS = (".lock", ".turn")
 LOGS = ("-wal", "-shm", "-journal")
 _MARK = b"A restore was cut off here. Run `deskbook restore` with --force again.\n"
 

@@ -32,6 +32,8 @@ _TABLES = (
     "memory_intents",
     "memory_holdings",
     "memory_warnings",
+    "memory_settlements",
+    "memory_redactions",
     "memory_clock",
 )
 

@@ -22,8 +22,10 @@ from ..rows import (
     Flag,
     Head,
     Holdings,
+    Redaction,
     Retrieval,
     Row,
+    Said,
     Text,
     Version,
 )
@@ -47,7 +49,11 @@ class EngineStatus:
 
 
 class Snapshot(Protocol):
-    """One consistent view of the store."""
+    """One consistent view of the store.
+
+    An entry whose content was taken away is read with what stays of it; `raw_entry` and `raw_entries` give it as it
+    is stored.
+    """
 
     def head(self) -> Head | None:
         """The last entry, or None before the genesis entry."""
@@ -63,6 +69,33 @@ class Snapshot(Protocol):
 
     def entries(self, conditions: EntryFilter) -> Iterator[Entry]:
         """Entries that meet the conditions, in order of sequence."""
+
+    def raw_entry(self, sequence: int) -> Entry | None:
+        """The entry at a sequence as it is stored, blank where its content was taken away."""
+
+    def raw_entries(self, conditions: EntryFilter) -> Iterator[Entry]:
+        """As `entries`, each as it is stored."""
+
+    def kept_until(self, cut: int) -> list[Redaction]:
+        """What stays of the entries up to the cut whose content was taken away."""
+
+    def redaction_of(self, sequence: int) -> Redaction | None:
+        """What stays of an entry whose content was taken away; None for any other."""
+
+    def count_redacted(self) -> int:
+        """How many entries have no content any more."""
+
+    def searched(self, memory_ids: tuple[str, ...]) -> list[int]:
+        """The entries of the searches that considered or handed over one of the memories."""
+
+    def saying(self, texts: tuple[str, ...]) -> Iterator[tuple[int, str, str]]:
+        """Sequence, event type and subject of the entries whose content, as it is stored, holds one of the texts."""
+
+    def all_of_kind(self, kind: str, cut: int) -> list[Version]:
+        """Every memory of a kind as it stood at the cut, whoever may see it, oldest version first."""
+
+    def unchanged_since(self, instant: int) -> list[tuple[str, int]]:
+        """The memories whose last entry is before an instant and that have a text, with that entry."""
 
     def history(self, subject_id: str, cut: int) -> list[Entry]:
         """All entries about a subject up to the cut, oldest first."""
@@ -127,10 +160,42 @@ class Snapshot(Protocol):
         """How many memories stood at the cut, and the terms of their first versions together."""
 
     def flags(self, cut: int, *, limit: int) -> list[Flag]:
-        """Flags on memories that are still in use at the cut, newest first."""
+        """Flags that stand unanswered at the cut, on memories that are still in use, newest first."""
 
     def count_flags(self, cut: int) -> int:
         """How many flags `flags` would give without a limit."""
+
+    def flag_at(self, sequence: int, cut: int) -> tuple[Flag, str | None] | None:
+        """The flag that an entry raised, and how it was answered up to the cut, None while it is not."""
+
+    def flags_on(self, memory_ids: tuple[str, ...], cut: int) -> list[Flag]:
+        """Flags unanswered at the cut that are on, or name, one of the memories, whatever became of those."""
+
+    def pending(self, agent: str | None, cut: int, at: int, *, limit: int) -> list[Version]:
+        """Memories (of an agent) that wait at the cut and have not waited too long at `at`, oldest first."""
+
+    def count_pending(self, agent: str | None, cut: int, at: int) -> int:
+        """How many memories `pending` would give without a limit."""
+
+    def same(self, mark: str, cut: int) -> list[Version]:
+        """Standing versions whose agent, kind, symbol and text have the mark of `terms.same_mark`, newest first."""
+
+    def said_on(self, symbol: str, cut: int, at: int, *, limit: int) -> list[Said]:
+        """What stands in use under a symbol as it is in its column, without decisions and orders, newest first."""
+
+    def said_at(self, sequences: list[int], cut: int, at: int) -> list[Said]:
+        """Those of these versions that stand in use, without decisions and orders, newest first."""
+
+    def count_repeats(self, memory_id: str, cut: int) -> int:
+        """How often a memory was said again word for word."""
+
+    def searches_before(
+        self, agent: str, model_call_id: str | None, session_id: str | None, cut: int, *, limit: int
+    ) -> list[tuple[str, int]]:
+        """An agent's searches (in a model call, in a session) up to the cut, newest first, with their entries."""
+
+    def last_decision(self, agent: str, after: int) -> int:
+        """The sequence of the agent's latest decision after an entry, 0 for none."""
 
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         """Open theses and lessons in use at the cut whose review date is not after `at`, earliest first."""
@@ -238,6 +303,15 @@ class Transaction(Snapshot, Protocol):
 
     def apply(self, rows: Iterable[Row]) -> None:
         """Write projection rows; a new version ends the memory's current one."""
+
+    def blank(self, sequences: Iterable[int]) -> None:
+        """Take content and salt of entries away, each of which a later redaction names."""
+
+    def rewrite(self, memory_id: str, versions: list[Version]) -> None:
+        """Write all versions of a memory anew, in its full text too."""
+
+    def replace_rows(self, sequence: int, rows: Iterable[Row]) -> None:
+        """Write those rows of an entry anew that are no versions and may hold a text."""
 
 
 class Engine(Protocol):

@@ -68,8 +68,9 @@ def _state(connection: apsw.Connection, cut: int) -> Expected:
 
 def _positions(connection: apsw.Connection, cut: int) -> Expected:
     sql = (
-        "SELECT sequence, event_id, effective_at, recorded_at, agent, content FROM memory_events"
-        " WHERE event_type = 'positions.reported' AND sequence <= :cut ORDER BY sequence"
+        "SELECT e.sequence, event_id, effective_at, recorded_at, agent, coalesce(kept, content) AS content"
+        " FROM memory_events e LEFT JOIN memory_redactions r ON r.sequence = e.sequence AND e.content = ''"
+        " WHERE event_type = 'positions.reported' AND e.sequence <= :cut ORDER BY e.sequence"
     )
     for row in _named(connection, sql, cut):
         content = json.loads(row.pop("content"))

@@ -60,7 +60,7 @@ class Selection:
 
     def entries(self, snapshot: Snapshot, cut: int) -> Iterator[Entry]:
         """The ledger's entries that meet the conditions."""
-        for entry in snapshot.entries(EntryFilter(until_sequence=cut, limit=-1)):
+        for entry in snapshot.raw_entries(EntryFilter(until_sequence=cut, limit=-1)):
             if self._meets(entry.effective_at, _asked(entry) if self.lines else None):
                 yield entry
 
@@ -76,7 +76,8 @@ def _symbol_of(names: list[str]) -> Callable[[tuple[Any, ...]], str | None]:
 
     def read(row: tuple[Any, ...]) -> str | None:
         if kind is not None and content is not None and row[kind] == RETRIEVED:
-            return _in_filters(json.loads(row[content])["filters"])
+            # Of a search whose content was taken away, nobody can tell here what it was narrowed to.
+            return _in_filters(json.loads(row[content])["filters"]) if row[content] else None
         return None if row[symbol] is None else str(row[symbol])
 
     return read

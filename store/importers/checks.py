@@ -6,12 +6,13 @@ Ids are kept in a table of SQLite's own temporary file, so memory stays flat.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import apsw
 
 from ..clock import LAST_INSTANT
-from ..entry import SCHEMA_VERSION, Entry
+from ..entry import SCHEMA_VERSION, Entry, is_blank
 from ..errors import StoreDamaged
 from ..events import (
     AnyEvent,
@@ -27,8 +28,9 @@ from ..events import (
 )
 from ..lifecycle import KINDS
 from ..names import name_fault
+from ..rows import Redaction
 
-SUBJECTS = frozenset("call import ledger memory order positions retrieval session state".split())
+SUBJECTS = frozenset("call import ledger memory order positions publication retrieval session state".split())
 SALT_BYTES = 16
 HASH_BYTES = 32
 _CHANGES = (LessonJudged, OrderOutcome, StatusChanged, ThesisClosed, ThesisUpdated)
@@ -37,7 +39,9 @@ _CHANGES = (LessonJudged, OrderOutcome, StatusChanged, ThesisClosed, ThesisUpdat
 class Checks:
     """Looks at the entries of one export in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, redacted: Mapping[int, Redaction] | None = None) -> None:
+        """`redacted` is what stays of the entries whose content was taken away, by sequence."""
+        self._redacted = redacted or {}
         self._seen = apsw.Connection("")
         self._seen.execute(
             "BEGIN; CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id)) WITHOUT ROWID"
@@ -49,6 +53,9 @@ class Checks:
 
     def check(self, entry: Entry) -> AnyEvent:
         """The event of the next entry; raises StoreDamaged that names its line when a ledger cannot hold it."""
+        if not is_blank(entry) and len(entry.content_salt) < SALT_BYTES:
+            raise _refused(entry, f"content_salt has fewer than {SALT_BYTES} bytes")
+        entry = self._with_what_stays(entry)
         _check_columns(entry)
         event = _event(entry)
         if isinstance(event, Recorded) and entry.kind is None:
@@ -59,6 +66,16 @@ class Checks:
         if isinstance(event, _CHANGES) and not self._known("memory", json.dumps([entry.subject_id])):
             raise _refused(entry, "it changes a memory that no entry before it recorded")
         return event
+
+    def _with_what_stays(self, entry: Entry) -> Entry:
+        kept = self._redacted.get(entry.sequence)
+        if is_blank(entry) and kept is not None:
+            return replace(entry, content=kept.kept)
+        if is_blank(entry):
+            raise _refused(entry, "its content was taken away, and no redaction after it covers it")
+        if kept is not None:
+            raise _refused(entry, "it was redacted, and its content is back")
+        return entry
 
     def _first(self, what: str | None, name: str) -> bool:
         self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (what, name))
@@ -95,8 +112,6 @@ def _check_columns(entry: Entry) -> None:
         raise _refused(entry, "subject_type is not known here")
     if entry.kind is not None and entry.kind not in KINDS:
         raise _refused(entry, "kind is not known here")
-    if len(entry.content_salt) < SALT_BYTES:
-        raise _refused(entry, f"content_salt has fewer than {SALT_BYTES} bytes")
     if entry.arguments_sha256 is not None and len(entry.arguments_sha256) != HASH_BYTES:
         raise _refused(entry, f"arguments_sha256 has not {HASH_BYTES} bytes")
     if entry.schema_version != SCHEMA_VERSION:

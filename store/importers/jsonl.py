@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +22,9 @@ from ..events import AnyEvent, Genesis
 from ..jsonl import read_jsonl
 from ..ledger import Ledger, projected
 from ..paths import absent, ledger_path, make_folders, refuse_links
+from ..rows import Redaction
 from .checks import Checks
+from .redacted import redactions_in
 
 BATCH = 500
 _SECONDS = 120.0
@@ -63,7 +65,9 @@ def import_jsonl(
         if not stat.S_ISREG(path.stat().st_mode):
             raise ForeignFile("The export is not a plain file.", hint="Name a plain file.", where=path)
         with path.open("rb") as source:
-            header, total, chain = _proven(source, tell)
+            redacted = redactions_in(source)
+            source.seek(0)
+            header, total, chain = _proven(source, tell, redacted)
             if strategy is not None and strategy != header["strategy"]:
                 raise Conflict(
                     f"The export is of the strategy {header['strategy']!r}, which its chain binds.",
@@ -74,7 +78,9 @@ def import_jsonl(
             refuse_links(root, target)
             source.seek(0)
             _, entries = read_jsonl(source)
-            added = _restore(target, root, header, entries, total, tell, durability, dry_run=dry_run)
+            added = _restore(
+                target, root, header, entries, total, tell, durability, dry_run=dry_run, redacted=redacted
+            )
     except OSError as fault:
         if isinstance(fault, FileNotFoundError):
             raise NotFound(f"There is no file at {path}.", hint="Name the export.") from None
@@ -82,12 +88,14 @@ def import_jsonl(
     return Restored(header["strategy"], header["run"], str(target), total, added, chain, dry_run)
 
 
-def _proven(source: BinaryIO, tell: Progress) -> tuple[dict[str, Any], int, str]:
+def _proven(
+    source: BinaryIO, tell: Progress, redacted: Mapping[int, Redaction]
+) -> tuple[dict[str, Any], int, str]:
     """The header of a file of which every line is proven, its entries, and the last chain hash in hex."""
     header, entries = read_jsonl(source)
     total = 2 * int(header["head"]["sequence"])
     last = None
-    with closing(Checks()) as checks:
+    with closing(Checks(redacted)) as checks:
         for last in entries:
             event = checks.check(last)
             if last.event_type == "genesis" or last.sequence == 1:
@@ -116,6 +124,7 @@ def _restore(
     durability: str,
     *,
     dry_run: bool,
+    redacted: Mapping[int, Redaction],
 ) -> int:
     begun = absent(target)
     if begun:
@@ -137,7 +146,7 @@ def _restore(
         placed = None
         try:
             while page := list(islice(entries, BATCH)):
-                _place(engine, ledger, page)
+                _place(engine, ledger, page, redacted)
                 placed = page[-1]
                 tell(total + placed.sequence, 2 * total)
         except Exception:
@@ -167,16 +176,20 @@ def _standing(engine: SqliteEngine, entries: Iterator[Entry], total: int) -> int
         standing = 0 if head is None else head.sequence
         last = None
         for last in islice(entries, min(standing, total)):
-            if snapshot.entry(last.sequence) != last:
+            if snapshot.raw_entry(last.sequence) != last:
                 raise _another(f"differs from the export at sequence {last.sequence}")
     if standing > total:
         raise _another(f"holds {standing} entries, the export {total}")
     return standing
 
 
-def _place(engine: SqliteEngine, ledger: Ledger, page: list[Entry]) -> None:
+def _place(
+    engine: SqliteEngine, ledger: Ledger, page: list[Entry], redacted: Mapping[int, Redaction]
+) -> None:
     def job(transaction: Transaction) -> None:
         for entry in page:
+            if (kept := redacted.get(entry.sequence)) is not None:
+                transaction.apply([kept])
             try:
                 ledger.restore(transaction, entry)
             except (apsw.ConstraintError, ArithmeticError, LookupError, TypeError):

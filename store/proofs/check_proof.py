@@ -93,18 +93,29 @@ def _root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:
     return root
 
 
+def _content(proof: dict[str, Any]) -> str:
+    """What is to be said of the entry's content, which must be what its hash covers, or not be in the file at all."""
+    content, salted = proof["content_as_hashed"], proof["content_salt"]
+    if content is None and salted is None and proof["content"] is None:
+        return "Its content is not in the file: it was taken away from the ledger, or left out. The rest is proven."
+    salt = bytes.fromhex(salted)
+    _need(len(salt) == 16 and salt.hex() == salted, "the salt is not 16 bytes in hex")
+    told = _sha256(salt, content.encode()).hex()
+    _need(told == proof["entry"]["content_sha256"], "the content is not what the entry's hash covers")
+    _need(
+        _spelled(json.loads(content)) == _spelled(proof["content"]),
+        "the content shown is not what was hashed",
+    )
+    return "Its content in the file is what was stored."
+
+
 def check(raw: bytes, key: str) -> str:
     """What the proof proves, in words; raises when it does not hold."""
     proof = json.loads(raw)
     _need(_spelled(proof).encode() == raw and list(proof) == PARTS, "the file is not spelled as a proof is")
-    entry, lines, content = proof["entry"], proof["tlog_proof"], proof["content_as_hashed"]
-    salt = bytes.fromhex(proof["content_salt"])
+    entry, lines = proof["entry"], proof["tlog_proof"]
     _need(proof["format"] == "deskbook-proof/1" and list(entry) == COLUMNS, "the file is of another format")
-    _need(len(salt) == 16 and salt.hex() == proof["content_salt"], "the salt is not 16 bytes in hex")
-    told = _sha256(salt, content.encode()).hex()
-    _need(told == entry["content_sha256"], "the content is not what the entry's hash covers")
-    shown = _spelled(proof["content"])
-    _need(_spelled(json.loads(content)) == shown, "the content shown is not what was hashed")
+    words = _content(proof)
     times = {name: _in_words(entry[name]) for name in ("effective_at", "recorded_at")}
     _need(_spelled(proof["times"]) == _spelled(times), "the times shown are not those of the entry")
     columns = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -121,7 +132,7 @@ def check(raw: bytes, key: str) -> str:
         f"The proof holds.\nEntry {entry['event_id']!a}, {entry['event_type']!a} about {entry['subject_id']!a}, was"
         f" written by agent {entry['agent']!a} (profile {entry['profile']!a}) at {times['recorded_at']}, effective"
         f" {times['effective_at']}, to strategy {entry['strategy']!a}{run}.\nIt is number {index + 1} of {size}"
-        f" under a note of {origin} that {name!a} signed. Its content in the file is what was stored.\n"
+        f" under a note of {origin} that {name!a} signed. {words}\n"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..canonical import content_hash, leaf_hash
 from ..clock import format_instant
-from ..entry import HASHED, Entry
+from ..entry import HASHED, Entry, is_blank
 from ..errors import InvalidInput
 from .checkpoint import Signed, open_checkpoint
 from .note import Verifier, from_base64, to_base64
@@ -27,6 +27,7 @@ TLOG_PROOF = "c2sp.org/tlog-proof@v1"
 MOST_BYTES = 16 * 2**20
 SALT_BYTES = 16
 _PARTS = ["format", "entry", "times", "content", "content_as_hashed", "content_salt", "tlog_proof"]
+_CONTENT = ("content", "content_as_hashed", "content_salt")
 _TIMES = ("effective_at", "recorded_at")
 # Written down as ranges: what Python takes for printable changes with the version of Unicode it knows.
 _UNSEEN = re.compile(
@@ -44,7 +45,11 @@ class Proven:
 
 
 def write_proof(entry: Entry, path: Sequence[bytes], signed: Signed) -> str:
-    """The text of the proof file for an entry, given its audit path in the signed tree."""
+    """The text of the proof file for an entry, given its audit path in the signed tree.
+
+    Of one whose content was taken away it proves the rest, and holds null for content and salt.
+    """
+    gone = is_blank(entry)
     columns = {name: getattr(entry, name) for name in HASHED}
     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in columns.items()}
     tlog = [
@@ -59,9 +64,9 @@ def write_proof(entry: Entry, path: Sequence[bytes], signed: Signed) -> str:
             "format": FORMAT,
             "entry": plain,
             "times": {name: format_instant(getattr(entry, name)) for name in _TIMES},
-            "content": json.loads(entry.content),
-            "content_as_hashed": entry.content,
-            "content_salt": entry.content_salt.hex(),
+            "content": None if gone else json.loads(entry.content),
+            "content_as_hashed": None if gone else entry.content,
+            "content_salt": None if gone else entry.content_salt.hex(),
             "tlog_proof": tlog,
         }
     )
@@ -72,13 +77,8 @@ def read_proof(raw: bytes, known: Iterable[Verifier]) -> Proven:
     told = _parsed(raw)
     try:
         columns, lines = told["entry"], told["tlog_proof"]
-        content, salt = told["content_as_hashed"], bytes.fromhex(told["content_salt"])
-        if len(salt) != SALT_BYTES or salt.hex() != told["content_salt"]:
-            raise _bad(f"the salt is not {SALT_BYTES} bytes in hex")
-        if content_hash(salt, content.encode()).hex() != columns["content_sha256"]:
-            raise _bad("the content is not what the entry's hash covers")
-        if _spelled(json.loads(content)) != _spelled(told["content"]):
-            raise _bad("the content shown is not the content that was hashed")
+        if any(told[name] is not None for name in _CONTENT):
+            _check_content(told)
         if _spelled(told["times"]) != _spelled({name: format_instant(columns[name]) for name in _TIMES}):
             raise _bad("the times shown are not those of the entry")
         if list(columns) != list(HASHED):
@@ -97,6 +97,17 @@ def read_proof(raw: bytes, known: Iterable[Verifier]) -> Proven:
     if root != signed.checkpoint.root:
         raise _bad("the path does not lead from the entry to the signed root")
     return Proven(columns, signed)
+
+
+def _check_content(told: dict[str, Any]) -> None:
+    """Raise InvalidInput unless the content is what the entry's hash covers; other parts raise what they do."""
+    content, salt = told["content_as_hashed"], bytes.fromhex(told["content_salt"])
+    if len(salt) != SALT_BYTES or salt.hex() != told["content_salt"]:
+        raise _bad(f"the salt is not {SALT_BYTES} bytes in hex")
+    if content_hash(salt, content.encode()).hex() != told["entry"]["content_sha256"]:
+        raise _bad("the content is not what the entry's hash covers")
+    if _spelled(json.loads(content)) != _spelled(told["content"]):
+        raise _bad("the content shown is not the content that was hashed")
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from ..engines.sqlite.connection import connect, reading_access
 from ..engines.sqlite.faults import translate, translate_opening
 from ..engines.sqlite.preparation import recognise, schema_of
 from ..engines.sqlite.snapshot import SqliteSnapshot
-from ..entry import Entry, leaf_of
+from ..entry import Entry, is_blank, leaf_of
 from ..errors import NotFound, StoreDamaged
-from ..ledger import Ledger
+from ..ledger import Ledger, event_of
 from ..paths import absent, refuse_links
+from ..review_events import Redacted
 from ..rows import EntryFilter
 
 _TOLD_EVERY = 1_000
@@ -48,14 +49,26 @@ class LedgerSource:
         return next((chain for _, chain in self.links(size - 1, size)), ZERO_CHAIN)
 
     def entry(self, sequence: int) -> Entry | None:
-        """The entry of that sequence."""
-        return self._snapshot.entry(sequence)
+        """The entry of that sequence, as it is stored."""
+        return self._snapshot.raw_entry(sequence)
+
+    def taken_away_by(self, entry: Entry) -> int | None:
+        """The later entry that redacted this one, by its own words; None for one that no redaction covers."""
+        for redaction in self._snapshot.raw_entries(
+            EntryFilter(event_type="memory.redacted", after=entry.sequence, limit=-1)
+        ):
+            event = event_of(redaction)
+            for covered in event.covered if isinstance(event, Redacted) else ():
+                if (covered.sequence, covered.content_sha256) == (entry.sequence, entry.content_sha256.hex()):
+                    return redaction.sequence
+        return None
 
     def find(self, name: str) -> list[Entry]:
         """The entry of an event id or a sequence, or every entry about an id; raises NotFound."""
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0
         single = self.entry(number) if number else self._snapshot.entry_of_event(name)
-        found = [single] if single else self._snapshot.history(name, self.size)
+        told = [single] if single else self._snapshot.history(name, self.size)
+        found = [entry for each in told if (entry := self.entry(each.sequence)) is not None]
         if not found:
             raise NotFound(
                 f"Nothing in this ledger has the id {name}.", hint="`deskbook log` lists the entries."
@@ -70,7 +83,7 @@ class LedgerSource:
         Raises StoreDamaged at the first entry whose sequence, owner, content, leaf or chain is not as it must be.
         """
         sequence, chain = after, self.chain(after)
-        for entry in self._snapshot.entries(EntryFilter(after=after, limit=self.size)):
+        for entry in self._snapshot.raw_entries(EntryFilter(after=after, limit=self.size)):
             sequence += 1
             try:
                 leaf = leaf_of(entry)
@@ -93,7 +106,10 @@ class LedgerSource:
             sequence == 1
         ):
             return "it belongs to another ledger"
-        if content_hash(entry.content_salt, entry.content.encode()) != entry.content_sha256:
+        if is_blank(entry):
+            if self.taken_away_by(entry) is None:
+                return "its content was taken away, and no redaction covers it"
+        elif content_hash(entry.content_salt, entry.content.encode()) != entry.content_sha256:
             return "its content does not match its hash"
         if leaf != entry.leaf_sha256:
             return "a column does not match its hash"

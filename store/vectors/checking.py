@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..engines.sqlite.connection import connect, reading_access
+from ..lifecycle import HIDDEN
 from .layout import (
     COLUMNS,
     FOREVER,
@@ -91,7 +92,7 @@ def _rows(path: Path, head: Head, mark: Mark, connection: Any, reach: int) -> It
     """Hold the file's rows against the ledger's texts, both in the order of their entries."""
     texts = connection.execute(
         "SELECT v.sequence_from, v.sequence_to, e.content_sha256, v.effective_at, v.expires_at, v.symbol, v.agent,"
-        " v.tags, v.kind, v.status, v.review_state FROM memory_versions v"
+        " v.tags, v.kind, v.status, v.review_state, v.text = '' FROM memory_versions v"
         " JOIN memory_events e ON e.sequence = v.sequence_from"
         " WHERE v.sequence_from <= ? AND v.kind <> 'order_action' ORDER BY v.sequence_from",
         (reach,),
@@ -128,7 +129,7 @@ def _rows(path: Path, head: Head, mark: Mark, connection: Any, reach: int) -> It
 
 def _facts(columns: tuple[Any, ...]) -> tuple[int, ...]:
     """What a version says of itself, as the file's columns hold it."""
-    effective, expires, symbol, agent, tags, kind, status, review = columns
+    effective, expires, symbol, agent, tags, kind, status, review, gone = columns
     return (
         effective,
         FOREVER if expires is None else expires,
@@ -137,7 +138,7 @@ def _facts(columns: tuple[Any, ...]) -> tuple[int, ...]:
         tag_bits(tuple(json.loads(tags))),
         KIND_NUMBERS[kind],
         STATUS_NUMBERS[status],
-        int(review not in ("none", "approved")),
+        int(review in HIDDEN or gone),
     )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from ..engines.base import Snapshot
 from ..errors import StoreError
 from ..files import lock_at_once
+from ..lifecycle import HIDDEN
 from ..paths import refuse_link, refuse_links
 from ..rows import Text
 from .base import Step
@@ -40,6 +41,9 @@ PIECES_AT_ONCE: Final = 64
 
 MOST_PIECES: Final = 64
 """Of a text, so many pieces have vectors: some 12,000 words. What comes after them is found by its words."""
+
+TAKEN_AWAY: Final = "-"
+"""Embedded in place of a text that is gone, since some models take no empty one; its row is never found."""
 
 OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
 Fresh = dict[str, tuple[Any, float]]
@@ -270,7 +274,7 @@ def _pieces(texts: Sequence[Text], embedder: Embedder) -> list[list[str]]:
     found: list[list[str]] = []
     count = 0
     for text in texts:
-        own = embedder.pieces(text.text)[:MOST_PIECES]
+        own = embedder.pieces(text.text or TAKEN_AWAY)[:MOST_PIECES]
         count += len(own)
         if found and count > PIECES_AT_ONCE:
             break
@@ -313,7 +317,7 @@ def _row(text: Text, length: float) -> Row:
         source=_source(text.content_sha256),
         kind=KIND_NUMBERS[text.kind],
         status=STATUS_NUMBERS[text.status],
-        pending=int(text.review_state not in ("none", "approved")),
+        pending=int(text.review_state in HIDDEN or not text.text),
         length=length,
     )
 

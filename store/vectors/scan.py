@@ -85,7 +85,9 @@ def _meeting(file: VectorFile, wanted: Wanted, rows: int) -> Any:
     def column(name: str) -> Any:
         return file.column(name, rows)
 
-    tests = [column("ended") > wanted.cut, column("expires") > wanted.at, column("pending") == 0]
+    tests = [column("ended") > wanted.cut, column("pending") == 0]
+    if not conditions.expired:
+        tests.append(column("expires") > wanted.at)
     if conditions.kind is not None:
         tests.append(column("kind") == KIND_NUMBERS.get(conditions.kind, 255))
     if conditions.status is not None:

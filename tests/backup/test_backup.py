@@ -23,6 +23,7 @@ from store.backup.portrait import portray
 from store.commands import OpenThesis, Remember
 from store.errors import ConfigError, ForeignFile, NotFound, StoreDamaged, StoreError
 from store.paths import ledger_path
+from store.redaction.register import Register
 
 CALLER = Caller("trader", "trader", "ses_1", "remember")
 NOW = 1_772_461_800_000_000
@@ -74,7 +75,9 @@ def backed(root: Path, tmp_path: Path) -> Backed:
 def put_back(
     root: Path, backup: Path, strategy: str = "default", run: str | None = None, **options: Any
 ) -> Path:
-    return restore(root, strategy, run, backup, progress=unwatched, **options).path
+    return restore(
+        root, strategy, run, backup, register=Register(root / "none"), progress=unwatched, **options
+    ).path
 
 
 def test_a_backup_is_one_file_at_rest_that_proves_sound_with_a_manifest_beside_it(
@@ -136,12 +139,16 @@ def test_what_stands_there_is_refused_and_with_force_moved_aside(backed: Backed,
     with pytest.raises(ConfigError, match="A ledger stands"):
         put_back(root, target)
     since = verify(path, "default", None).entries
-    done = restore(root, "default", None, target, force=True, progress=unwatched)
+    done = restore(
+        root, "default", None, target, register=Register(root / "none"), force=True, progress=unwatched
+    )
     assert verify(path, "default", None).entries == since - 1
     (aside, *_log) = done.moved
     assert aside.name == "memory.sqlite.replaced-1"
     assert verify(aside, "default", None).entries == since
-    again = restore(root, "default", None, target, force=True, progress=unwatched)
+    again = restore(
+        root, "default", None, target, register=Register(root / "none"), force=True, progress=unwatched
+    )
     assert again.moved[0].name == "memory.sqlite.replaced-2"
 
 

@@ -21,6 +21,7 @@ from store.backup.manifest import manifest_path
 from store.commands import Remember
 from store.errors import ConfigError, ForeignFile, NotFound, StoreDamaged, StoreError
 from store.paths import ledger_path
+from store.redaction.register import Register
 
 CALLER = Caller("trader", "trader", "ses_1", "remember")
 NOW = 1_772_461_800_000_000
@@ -38,7 +39,8 @@ def write(root: Path, *texts: str) -> None:
 
 
 def put_back(root: Path, kept: Path, **options: Any) -> tuple[Path, ...]:
-    return restore(root, "default", None, kept, **({"progress": unwatched} | options)).moved
+    given = {"progress": unwatched, "register": Register(root / "none")} | options
+    return restore(root, "default", None, kept, **given).moved
 
 
 def sound(root: Path) -> bool:

@@ -93,6 +93,7 @@ def test_json_lines_can_be_read_back_entry_by_entry(
 def test_csv_keeps_line_ends_and_numbers_and_runs_nothing(
     desk: Seat, target: Path, export: Run, filled_with: Any
 ) -> None:
+    """P151, with the cases below; Parquet holds the text as it is."""
     filled_with(desk)
     desk.do(Remember(text='=HYPERLINK("http://x","y")'))
     export(target, "--format", "csv")

@@ -98,6 +98,7 @@ def test_no_field_of_a_search_a_position_or_an_order_is_left_out() -> None:
     names = {column.name for column in SCHEMAS["orders"]}
     of_memory = {"text", "tags", "tags_given", "symbol_given", "review_by", "expires_at", "review_state"}
     apart = {"type", "notices", "reason_salt", "imported"}
+    apart |= {"pending_until", "alike", "suspicious", "masked", "retrievals", "redacted"}
     assert OrderIntended.model_fields.keys() - of_memory - apart <= names
     assert OrderOutcome.model_fields.keys() - {"type", "notices", "previous", "standing"} <= names
 

@@ -53,13 +53,13 @@ class Condition:
     mark: str = "NULL"
 
 
-_IN_USE = "v.review_state IN ('none', 'approved')"
-OPEN_THESES = Condition(f"v.kind = ? AND v.status = ? AND {_IN_USE}", (THESIS, "open"), "v.expires_at")
+SHOWN = "v.review_state NOT IN ('pending', 'rejected')"
+OPEN_THESES = Condition(f"v.kind = ? AND v.status = ? AND {SHOWN}", (THESIS, "open"), "v.expires_at")
 DUE = Condition(
     "v.stale_at IS NOT NULL"
     # Not by an index on kinds: with "v.kind" SQLite would walk past all that was ever open.
     f" AND ((+v.kind = '{THESIS}' AND +v.status = 'open')"
-    f" OR (+v.kind = '{LESSON}' AND +v.status IN ('proposed', 'validated')))",
+    f" OR (+v.kind = '{LESSON}' AND +v.status IN ('proposed', 'validated'))) AND {SHOWN}",
     mark="v.stale_at",
 )
 """What is due for review once its mark is reached."""

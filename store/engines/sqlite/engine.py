@@ -172,7 +172,8 @@ class SqliteEngine:
         """See `Engine.copy_until`."""
         try:
             with self.read() as snapshot:
-                write_copy(target, snapshot.entries(EntryFilter(until_sequence=cut, limit=-1)), self._project)
+                entries = snapshot.raw_entries(EntryFilter(until_sequence=cut, limit=-1))
+                write_copy(target, entries, self._project, snapshot.kept_until(cut))
         except apsw.Error as fault:
             raise translate(fault) from None
         except OSError as fault:

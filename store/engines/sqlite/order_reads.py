@@ -175,7 +175,7 @@ class OrderReads(StandingReads):
             ") ORDER BY sequence DESC LIMIT ?5",
             (agent, session_id, int(acted[0] or 0) if acted else 0, before, limit),
         )
-        return [Entry(*row) for row in rows]
+        return [self._entry(row) for row in rows]
 
     def acting_on(self, memory_id: str, cut: int) -> list[str]:
         named = " OR ".join(f"json_extract(details, '$.{name}') = ?1" for name in _LINKS)
@@ -192,4 +192,4 @@ class OrderReads(StandingReads):
             " ORDER BY sequence",
             (model_call_id, agent, cut),
         )
-        return [Entry(*row) for row in rows]
+        return [self._entry(row) for row in rows]

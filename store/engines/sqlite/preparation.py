@@ -15,7 +15,7 @@ import apsw
 
 from ...entry import Entry
 from ...errors import ForeignFile, SchemaTooNew, StoreError
-from ...rows import EntryFilter, Row
+from ...rows import EntryFilter, Redaction, Row
 from ..base import Transaction
 from . import schema
 from .connection import connect
@@ -24,6 +24,7 @@ from .transaction import SqliteTransaction, savepoint
 
 Project = Callable[[Transaction, Entry], Iterable[Row]]
 PAGE = 1_000
+REDACTIONS = EntryFilter(event_type="memory.redacted", limit=-1)
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 PATIENCE_SECONDS = 10.0
@@ -142,6 +143,9 @@ def rebuild(
     with savepoint(connection):
         schema.drop_to_tables(connection)
         transaction = SqliteTransaction(connection)
+        # What stays of an entry must be known before the entry is read.
+        for redaction in list(transaction.raw_entries(REDACTIONS)):
+            transaction.apply(project(transaction, redaction))
         after = 0
         while page := list(transaction.entries(EntryFilter(after=after, limit=PAGE))):
             for entry in page:
@@ -153,17 +157,23 @@ def rebuild(
         schema.make_indexes(connection)
 
 
-def write_copy(target: Path, entries: Iterable[Entry], project: Project) -> None:
-    """Make a new store at `target` that holds the entries and the projections they give."""
+def write_copy(
+    target: Path, entries: Iterable[Entry], project: Project, redacted: Iterable[Redaction] = ()
+) -> None:
+    """Make a new store at `target` that holds the entries and the projections they give.
+
+    `redacted` is what stays of those whose content was taken away.
+    """
     make_empty_file(target)
     connection = connect(target, "write")
     try:
         with _Transaction(connection):
             schema.create(connection)
             transaction = SqliteTransaction(connection)
+            transaction.apply(redacted)
             for entry in entries:
                 transaction.insert_entry(entry)
-                transaction.apply(project(transaction, entry))
+                transaction.apply(project(transaction, transaction.entry(entry.sequence) or entry))
     finally:
         connection.close()
 

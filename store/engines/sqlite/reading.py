@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import apsw
 
+from ...entry import Entry
 from ...rows import Version
 
 VERSION_FIELDS = tuple(field.name for field in fields(Version) if field.name != "source")
@@ -24,6 +25,14 @@ class Reading:
     def _one(self, sql: str, bindings: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._connection.execute(sql, bindings).fetchone()
         return found
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        """The entry of a row; where its content was taken away, with what stays of it."""
+        entry = Entry(*row)
+        if entry.content:
+            return entry
+        kept = self._one("SELECT kept FROM memory_redactions WHERE sequence = ?", (entry.sequence,))
+        return entry if kept is None else replace(entry, content=kept[0])
 
     def _versions(self, sql: str, bindings: tuple[Any, ...]) -> list[Version]:
         return [to_version(row) for row in self._connection.execute(sql, bindings)]

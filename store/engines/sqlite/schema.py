@@ -1,6 +1,7 @@
 """Tables of a ledger file, its identity, and the steps from older schemas.
 
-The ledger table never changes; its guard against updates did when redaction came. Everything else is a projection, so a step may drop it and ask for a rebuild.
+The ledger table never changes; its guard against updates did when redaction came. Everything else is a projection, so
+a step may drop it and ask for a rebuild.
 The schema version is SQLite's user_version; the file is known by its application_id ("Dskb").
 """
 
@@ -59,6 +60,7 @@ CREATE TRIGGER memory_events_no_replace BEFORE INSERT ON memory_events
 """
 
 # A redaction may take content and salt away of what it names, and nothing else; every other update is refused.
+# The newest is asked first: a redaction of much consists of many entries, each followed by the blanks it allows.
 _REDACTION = """
 CREATE INDEX memory_events_rare ON memory_events (event_type, sequence)
     WHERE event_type IN ('memory.redacted', 'publication.begun', 'publication.ended');
@@ -75,12 +77,13 @@ CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events
         AND NEW.idempotency_key IS OLD.idempotency_key AND NEW.content_sha256 IS OLD.content_sha256
         AND NEW.leaf_sha256 IS OLD.leaf_sha256 AND NEW.chain_sha256 IS OLD.chain_sha256
         AND NEW.schema_version IS OLD.schema_version
-        AND EXISTS (
-            SELECT 1 FROM memory_events r, json_each(r.content, '$.covered') c
+        AND (
+            SELECT 1 FROM memory_events r CROSS JOIN json_each(r.content, '$.covered') c
             WHERE r.event_type IN ('memory.redacted', 'publication.begun', 'publication.ended')
               AND r.event_type = 'memory.redacted' AND r.sequence > OLD.sequence
               AND json_extract(c.value, '$.sequence') = OLD.sequence
-        )
+            ORDER BY r.sequence DESC LIMIT 1
+        ) IS NOT NULL
     )
     BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END;
 """

@@ -9,18 +9,20 @@ from typing import Any
 
 from ...entry import COLUMNS, Entry
 from ...lifecycle import ORDER_ACTION
-from ...rows import Delivery, EntryFilter, Filter, Flag, Head, Retrieval, Text, Version
+from ...rows import Delivery, EntryFilter, Filter, Head, Retrieval, Text, Version
 from ...symbols import Line
 from ...terms import facet
-from .counting import DUE
+from .counting import DUE, SHOWN
 from .export_reads import ExportReads
 from .order_reads import OrderReads
 from .reading import STANDING, VERSION, to_version
+from .redaction_reads import RedactionReads
+from .review_reads import ReviewReads
 
 _ENTRY = ", ".join(COLUMNS)
+_RARE = ("memory.redacted", "publication.begun", "publication.ended")
 _RETRIEVAL = ", ".join(field.name for field in fields(Retrieval))
 _DELIVERY = ", ".join(field.name for field in fields(Delivery))
-_FLAG = ", ".join(f"f.{field.name}" for field in fields(Flag))
 
 _TEXT_FIELDS = tuple(field.name for field in fields(Text))
 _TEXT = (
@@ -32,15 +34,10 @@ _TEXTS = (
     " LEFT JOIN memory_versions p ON p.memory_id = v.memory_id AND p.version = v.version - 1"
     f" WHERE v.sequence_from > ? AND v.sequence_from <= ? AND v.kind <> '{ORDER_ACTION}'"
 )
-_FLAGGED = (
-    "FROM memory_flags f JOIN memory_versions v ON v.memory_id = f.memory_id"
-    f" WHERE f.sequence <= ? AND {STANDING}"
-    " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved')"
-)
 _DUE = f"FROM memory_versions v WHERE v.stale_at <= ? AND {STANDING} AND {DUE.where}"
 
 
-class SqliteSnapshot(OrderReads, ExportReads):
+class SqliteSnapshot(OrderReads, ExportReads, ReviewReads, RedactionReads):
     """Reads; the engine holds a transaction open around it."""
 
     def head(self) -> Head | None:
@@ -62,13 +59,25 @@ class SqliteSnapshot(OrderReads, ExportReads):
 
     def entry(self, sequence: int) -> Entry | None:
         row = self._one(f"SELECT {_ENTRY} FROM memory_events WHERE sequence = ?", (sequence,))
-        return None if row is None else Entry(*row)
+        return None if row is None else self._entry(row)
 
     def entry_of_event(self, event_id: str) -> Entry | None:
         row = self._one(f"SELECT {_ENTRY} FROM memory_events WHERE event_id = ?", (event_id,))
-        return None if row is None else Entry(*row)
+        return None if row is None else self._entry(row)
 
     def entries(self, conditions: EntryFilter) -> Iterator[Entry]:
+        for row in self._entry_rows(conditions):
+            yield self._entry(row)
+
+    def raw_entry(self, sequence: int) -> Entry | None:
+        row = self._one(f"SELECT {_ENTRY} FROM memory_events WHERE sequence = ?", (sequence,))
+        return None if row is None else Entry(*row)
+
+    def raw_entries(self, conditions: EntryFilter) -> Iterator[Entry]:
+        for row in self._entry_rows(conditions):
+            yield Entry(*row)
+
+    def _entry_rows(self, conditions: EntryFilter) -> Iterator[tuple[Any, ...]]:
         wanted: list[tuple[str, Any]] = [
             ("sequence > ?", conditions.after),
             ("sequence <= ?", conditions.until_sequence),
@@ -82,28 +91,31 @@ class SqliteSnapshot(OrderReads, ExportReads):
             ("effective_at <= ?", conditions.until),
         ]
         named = [(clause, value) for clause, value in wanted if value is not None]
+        clauses = [clause for clause, _ in named]
+        if (
+            conditions.event_type in _RARE
+        ):  # said again as the index of the rare types says it, so that it is used
+            clauses.append(f"event_type IN {_RARE}")
         order = "DESC" if conditions.newest_first else "ASC"
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM memory_events WHERE {' AND '.join(clause for clause, _ in named)}"
+        yield from self._connection.execute(
+            f"SELECT {_ENTRY} FROM memory_events WHERE {' AND '.join(clauses)}"
             f" ORDER BY sequence {order} LIMIT ?",
             (*(value for _, value in named), conditions.limit),
         )
-        for row in rows:
-            yield Entry(*row)
 
     def history(self, subject_id: str, cut: int) -> list[Entry]:
         rows = self._connection.execute(
             f"SELECT {_ENTRY} FROM memory_events WHERE subject_id = ? AND sequence <= ? ORDER BY sequence",
             (subject_id, cut),
         )
-        return [Entry(*row) for row in rows]
+        return [self._entry(row) for row in rows]
 
     def replay(self, agent: str, tool: str | None, key: str) -> Entry | None:
         row = self._one(
             f"SELECT {_ENTRY} FROM memory_events WHERE agent = ? AND tool IS ? AND idempotency_key = ?",
             (agent, tool, key),
         )
-        return None if row is None else Entry(*row)
+        return None if row is None else self._entry(row)
 
     def version(self, memory_id: str, cut: int) -> Version | None:
         row = self._one(
@@ -161,7 +173,8 @@ class SqliteSnapshot(OrderReads, ExportReads):
         rows = self._connection.execute(
             "SELECT t.rowid, v.terms FROM memory_text t"
             " CROSS JOIN memory_versions v ON v.sequence_from = t.rowid"
-            f" WHERE memory_text MATCH ? AND t.rowid <= ? AND {where} ORDER BY t.rowid DESC LIMIT ?",
+            f" WHERE memory_text MATCH ? AND t.rowid <= ? AND {where} AND v.text <> ''"
+            " ORDER BY t.rowid DESC LIMIT ?",
             (_match_expression(term, conditions, symbols), cut, *bindings, limit),
         )
         return list(rows)
@@ -219,16 +232,6 @@ class SqliteSnapshot(OrderReads, ExportReads):
             (cut,),
         )
         return (0, 0) if row is None else (int(row[0]), int(row[1]))
-
-    def flags(self, cut: int, *, limit: int) -> list[Flag]:
-        rows = self._connection.execute(
-            f"SELECT {_FLAG} {_FLAGGED} ORDER BY f.sequence DESC LIMIT ?", (cut, cut, cut, limit)
-        )
-        return [Flag(*row) for row in rows]
-
-    def count_flags(self, cut: int) -> int:
-        row = self._one(f"SELECT count(*) {_FLAGGED}", (cut, cut, cut))
-        return int(row[0]) if row else 0
 
     def due(self, cut: int, at: int, *, limit: int) -> list[Version]:
         standing = self.standing(DUE, cut)
@@ -309,10 +312,12 @@ def _where(conditions: Filter, cut: int, at: int) -> tuple[str, tuple[Any, ...]]
     """The standing, unexpired and not pending versions that meet the conditions."""
     clauses = [
         STANDING,
-        "(v.expires_at IS NULL OR v.expires_at > ?)",
-        "v.review_state IN ('none', 'approved')",
+        SHOWN,
     ]
-    bindings: list[Any] = [cut, cut, at]
+    bindings: list[Any] = [cut, cut]
+    if not conditions.expired:
+        clauses.append("(v.expires_at IS NULL OR v.expires_at > ?)")
+        bindings.append(at)
     if conditions.kind is None:
         clauses.append(f"v.kind <> '{ORDER_ACTION}'")
     wanted = [

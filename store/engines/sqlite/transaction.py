@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from ...entry import COLUMNS, Entry
+from ...lifecycle import REPEATABLE
 from ...rows import (
     Caution,
     Delivery,
@@ -25,7 +26,7 @@ from ...rows import (
     Settlement,
     Version,
 )
-from ...terms import facet, index_text
+from ...terms import facet, index_text, same_mark
 from .reading import VERSION_FIELDS
 from .snapshot import SqliteSnapshot
 
@@ -41,6 +42,7 @@ def _plain_table(table: str, kind: type[Row]) -> tuple[str, Callable[[Any], tupl
 
 
 _INSERT_ENTRY = _insert("memory_events", COLUMNS)
+_BLANK = "UPDATE memory_events SET content = '', content_salt = x'' WHERE sequence = ?"
 _INSERT_VERSION = _insert("memory_versions", VERSION_FIELDS)
 _PLAIN = {
     kind: _plain_table(table, kind)
@@ -57,6 +59,15 @@ _PLAIN = {
     )
 }
 """For each row that is written as it is: the statement, and what gives its values."""
+# A rebuild knows them before it comes to their entries, which then say the same again.
+_PLAIN[Redaction] = (_PLAIN[Redaction][0].replace("INSERT", "INSERT OR IGNORE"), _PLAIN[Redaction][1])
+_REPLACED = {
+    Retrieval: "memory_retrievals",
+    Flag: "memory_flags",
+    Holdings: "memory_holdings",
+    Caution: "memory_warnings",
+}
+"""The rows, each found by its entry, that may hold a text; the others stay as they are when it goes."""
 _of_entry = attrgetter(*COLUMNS)
 _of_version = attrgetter(*VERSION_FIELDS)
 _TAGS, _DETAILS = VERSION_FIELDS.index("tags"), VERSION_FIELDS.index("details")
@@ -100,6 +111,21 @@ class SqliteTransaction(SqliteSnapshot):
                 statement, values = _PLAIN[type(row)]
                 self._connection.execute(statement, values(row))
 
+    def blank(self, sequences: Iterable[int]) -> None:
+        self._connection.executemany(_BLANK, ((sequence,) for sequence in sequences))
+
+    def rewrite(self, memory_id: str, versions: list[Version]) -> None:
+        sequences = [(version.sequence_from,) for version in versions]
+        self._connection.executemany("DELETE FROM memory_text WHERE rowid = ?", sequences)
+        self._connection.execute("DELETE FROM memory_versions WHERE memory_id = ?", (memory_id,))
+        self.apply(versions)
+
+    def replace_rows(self, sequence: int, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if (table := _REPLACED.get(type(row))) is not None:
+                self._connection.execute(f"DELETE FROM {table} WHERE sequence = ?", (sequence,))
+                self.apply([row])
+
     def _write_version(self, row: Version) -> None:
         if row.version > 1:
             self._connection.execute(
@@ -131,6 +157,8 @@ def _labels(version: Version) -> Iterator[str]:
 
 
 def _facets(version: Version) -> Iterator[str]:
+    if version.kind in REPEATABLE and version.text:
+        yield same_mark(version.agent, version.kind, version.symbol, version.text)
     yield facet("kind", version.kind)
     yield facet("status", version.status)
     yield facet("agent", version.agent)

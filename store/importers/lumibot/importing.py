@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 from ...book import Book
@@ -13,12 +14,14 @@ from ...clock import Clock, WallClock
 from ...engines.base import Transaction
 from ...engines.sqlite import SqliteEngine
 from ...errors import ConfigError, Conflict
+from ...events import Recorded, ThesisUpdated
 from ...ids import IMPORT, new_id
 from ...import_events import ImportBegun, ImportEnded
 from ...inputs import identifier
 from ...ledger import Draft, Ledger, projected
 from ...paths import absent, ledger_path, refuse_links
 from ...rows import EntryFilter
+from ...screening.instructions import instructs
 from ..report import ImportReport
 from .known import TOOL, Known
 from .mapping import SYSTEM, drafts_of
@@ -163,7 +166,7 @@ class _Import:
             for record in batch:
                 if known.holds(record.event_type, record.source_id):
                     continue
-                drafts = drafts_of(record, known, transaction, self._id)
+                drafts = [_marked(each) for each in drafts_of(record, known, transaction, self._id)]
                 known.learn(ledger.append(transaction, self._caller, drafts))
                 added.update(draft.event.type for draft in drafts)
             return known, added
@@ -259,3 +262,12 @@ def _only_strategy(source: Source) -> str:
 
 def _untold(_done: int, _total: int) -> None:
     """Nobody watches."""
+
+
+def _marked(draft: Draft) -> Draft:
+    """The draft with why its text seems to instruct its reader, as whatever is written here is marked."""
+    event = draft.event
+    if not isinstance(event, Recorded | ThesisUpdated):
+        return draft
+    why = instructs("\n".join([event.text, *(event.tags or ()), draft.symbol or ""]))
+    return replace(draft, event=event.model_copy(update={"suspicious": why})) if why else draft
