@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolResult,
     GetPromptResult,
+    InputRequiredResult,
     Prompt,
     PromptArgument,
     PromptMessage,
@@ -39,6 +40,7 @@ from store.ids import SESSION, new_id
 
 from . import __version__
 from .arguments import published_schema
+from .asking import Asking
 from .calls import Arrival, Arrivals, Call
 from .dispatch import Dispatch
 from .errors import describe, error_text, protocol_code
@@ -138,9 +140,10 @@ class DeskServer(MCPServer[Any]):
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult:
+    ) -> CallToolResult | InputRequiredResult:
         """Serve one call; every failure is told in the result."""
-        return await self._dispatch.call_tool(self._call(context), name, arguments)
+        asking = Asking(context, name, arguments)
+        return await self._dispatch.call_tool(self._call(context), name, arguments, asking)
 
     async def list_resources(self) -> list[Resource]:
         """The resources the caller may read."""

@@ -42,6 +42,12 @@ def _read_text(value: Any) -> Any:
     return value
 
 
+def _read_truth(value: Any) -> Any:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    return value
+
+
 def _read_integer(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a truth value is no number")  # noqa: TRY004 - pydantic takes it for a wrong value
@@ -98,6 +104,7 @@ OptionalId = Annotated[str | None, BeforeValidator(_read_id)]
 Word = BeforeValidator(_read_word)
 Strings = Annotated[list[str] | None, BeforeValidator(_read_list), BeforeValidator(_read_optional)]
 Integer = Annotated[int | None, BeforeValidator(_read_integer), BeforeValidator(_read_optional)]
+Truth = Annotated[bool | None, BeforeValidator(_read_truth), BeforeValidator(_read_optional)]
 Instant = Annotated[str | None, BeforeValidator(_read_optional)]
 Json = Annotated[str | None, BeforeValidator(_as_json_text)]
 

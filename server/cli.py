@@ -11,6 +11,7 @@ from store.errors import ConfigError, DeskbookError, InvalidInput
 
 from . import __version__
 from .commands import (
+    adding,
     checking,
     checkpointing,
     demonstrating,
@@ -21,7 +22,11 @@ from .commands import (
     installing,
     keeping,
     proving,
+    publishing,
     reading,
+    redacting,
+    reviewers,
+    reviewing,
     running,
     serving,
     setting_up,
@@ -65,20 +70,25 @@ for command in (
     checking.rebuild,
     keeping.backup,
     keeping.restore,
+    redacting.redact,
     checkpointing.checkpoint,
     proving.prove,
+    publishing.publish,
     reading.show,
     reading.explain,
     reading.log,
     running.leaks,
     exporting.export,
     embedding.embed,
+    adding.add,
     demonstrating.demo,
 ):
     app.command()(command)
 app.add_typer(importing.imports)
 app.add_typer(running.runs)
 app.add_typer(tokens.tokens)
+app.add_typer(reviewing.review)
+app.add_typer(reviewers.reviewers)
 
 
 def main() -> None:

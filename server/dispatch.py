@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
 from store import Book, Caller, Reply
+from store.admission import ConfirmationNeeded
 from store.errors import (
     ClockError,
     Crowded,
@@ -33,13 +34,14 @@ from store.errors import (
 )
 
 from .arguments import Arguments, published_schema, read_arguments
+from .asking import Asking, Host
 from .calls import Call
 from .errors import INTERNAL, describe, error_text
 from .fairness import Rate, Turns
 from .identity import LABEL_ORIGINS, CallClock, CallLabels, read_labels, resolve_clock
 from .ledgers import OpenLedgers
 from .near_miss import did_you_mean
-from .permissions import Action, may_call
+from .permissions import REVIEW, Action, for_people, may_call
 from .refusals import Refusals
 from .sections import DeskSettings, LimitSettings
 from .tools import TOOLS, ToolSpec
@@ -68,12 +70,21 @@ class Dispatch:
         self._threads = anyio.CapacityLimiter(WAITERS + READERS)
         self._begun: set[anyio.CancelScope] = set()
 
-    async def call_tool(self, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Serve a tool call; whatever goes wrong is told in the result."""
+    async def call_tool(
+        self, call: Call, name: str, arguments: Mapping[str, Any], asking: Asking
+    ) -> CallToolResult | InputRequiredResult:
+        """Serve a tool call, asking a person first where one is to agree; what goes wrong is told in the result."""
         tool = TOOLS.get(name)
         places = self._waiters if tool is not None and tool.waits else self._readers
+        serve = partial(self._in_turn, places, call, self._serve_tool, call, name, tool, arguments)
         try:
-            reply = await self._in_turn(places, call, self._serve_tool, call, name, tool, arguments)
+            try:
+                reply = await serve(asking.standing())
+            except ConfirmationNeeded as wanted:
+                answer = await asking.ask(wanted)
+                if isinstance(answer, InputRequiredResult):
+                    return answer
+                reply = await serve(answer)
         except Exception as fault:  # noqa: BLE001 - the boundary: every error becomes the one error shape
             if isinstance(fault, Crowded) and tool is not None and tool.changes:
                 self._note_failed(call, name, fault)
@@ -137,7 +148,7 @@ class Dispatch:
             )
 
     def _serve_tool(
-        self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any]
+        self, call: Call, name: str, tool: ToolSpec | None, arguments: Mapping[str, Any], host: Host
     ) -> Reply:
         try:
             self._count(call)
@@ -145,6 +156,13 @@ class Dispatch:
             if tool is not None and tool.changes and may_call(call.identity, name):
                 self._note_failed(call, name, fault)
             raise
+        if tool is None and for_people(name):
+            self._note_denied(call, REVIEW)
+            raise PermissionDenied(
+                "No tool does that: a person does, with a credential of their own.",
+                field="name",
+                hint="Go on without it; the operator looks at what waits with `deskbook review`.",
+            )
         if tool is None:
             raise NotFound(
                 f"There is no tool of that name{did_you_mean(name, list(TOOLS))}.",
@@ -161,8 +179,11 @@ class Dispatch:
             given = read_arguments(tool.arguments, arguments)
             self._check_length(given)
             own_time = tool.time_of(given) if tool.time_of else None
+            agreed = _agreed(host)
             with self._ready(call, name, own_time) as (book, caller):
-                return tool.handler(book, caller, given, self._limits)
+                return tool.handler(book, replace(caller, host=agreed), given, self._limits)
+        except ConfirmationNeeded:
+            raise
         except Exception as fault:
             if tool.changes:
                 self._note_failed(call, name, fault)
@@ -315,6 +336,16 @@ def _without_ledger(call: Call, run: str | None) -> bool:
         return False
     logger.warning("a refused call of %s named no run, so no ledger records it", call.identity.agent)
     return True
+
+
+def _agreed(host: Host) -> Literal["none", "asks", "confirmed"]:
+    """What the client's person has said, unless that is no."""
+    if host == "declined":
+        raise PermissionDenied(
+            "The person at the client declined to keep it; nothing was stored.",
+            hint="Do not send it again unless they ask for it.",
+        )
+    return host
 
 
 def _denied(call: Call, name: str) -> PermissionDenied:

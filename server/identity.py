@@ -18,7 +18,8 @@ from store.names import name_fault
 from .config_faults import dotted, shown
 from .near_miss import did_you_mean
 from .permissions import Profile, resolve_profile
-from .sections import NAME, AgentSettings, Inherit, Mode
+from .section_values import NAME
+from .sections import AgentSettings, Inherit, Mode
 from .settings import Settings
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

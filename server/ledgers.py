@@ -201,6 +201,7 @@ class OpenLedgers:
                 zone=self._settings.clock.zone,
                 symbols=self._settings.symbols.rules,
                 encoder=self._embeddings.encoder,
+                policy=self._settings.policy,
                 ranking=self._settings.ranking.rules,
                 product=f"deskbook {__version__}",
             )

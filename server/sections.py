@@ -1,151 +1,53 @@
 """The sections of a config file as frozen models, one for each table, with every key they take.
 
-Accepted and checked, so that a config stays valid when the feature arrives: approval, review, retention.
-
 A field's `description` says what is allowed in it, and is what an error shows. Ages are integer
 microseconds once read. No field takes a secret: keys that end in `_env` name an environment variable.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeVar
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
-from pydantic_core import PydanticCustomError
 
-from store.errors import ConfigError
-from store.limits import IDENTIFIER_CHARS, TEXT_CHARS
-from store.names import name_fault
+from store.lifecycle import KINDS
+from store.limits import TEXT_CHARS
+from store.policy import Conflicts, Gate, Policy, Secrets
 from store.search.trust import Ranking
 from store.symbols import Symbols
 
-from .aliases import Meaning, read_meaning, symbols_of, written
-from .near_miss import did_you_mean
-
-FAULT: Final = "deskbook_fault"
-"""The type of a validation error whose message is meant for the reader as it stands."""
+from .aliases import Meaning, symbols_of, written
+from .section_values import (
+    AGE,
+    HOSTS,
+    HOUR_US,
+    LOG_LEVELS,
+    NAME,
+    ORIGINS,
+    URL,
+    VARIABLE,
+    LogLevel,
+    check_aliases,
+    check_host_name,
+    check_name,
+    check_origin,
+    check_timezone,
+    check_url,
+    check_variable,
+    read_age,
+    read_alias,
+    read_keep,
+    read_log_level,
+)
 
 _RANKING: Final = Ranking()
-NAME: Final = f"text of 1 to {IDENTIFIER_CHARS} characters without control characters"
-AGE: Final = 'an age such as "12h", "30d" or "8w" (hours, days, weeks), at most 100 years'
-VARIABLE: Final = "the NAME of an environment variable in capitals, such as DESKBOOK_TRADER_TOKEN"
-URL: Final = "an http or https address without a user name or password in it"
-HOSTS: Final = 'a list of host names such as "desk.example", with or without a port'
-ORIGINS: Final = 'a list of origins such as "https://desk.example"'
-HOUR_US: Final = 3_600_000_000
-_AGE_UNITS = {"h": HOUR_US, "d": 24 * HOUR_US, "w": 7 * 24 * HOUR_US}
-_LONGEST_AGE_US = 36_525 * 24 * HOUR_US
-
 Mode = Literal["live", "simulated"]
 Inherit = Literal["none", "live"]
-Gate = Literal["auto", "review", "ask"]
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-LOG_LEVELS: Final[tuple[LogLevel, ...]] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _fault(message: str) -> PydanticCustomError:
-    return PydanticCustomError(FAULT, "{message}", {"message": message})
-
-
-def _name(text: str) -> str:
-    fault = name_fault(text)
-    if fault:
-        raise _fault(f"{fault}; allowed: {NAME}")
-    return text
-
-
-def read_age(value: object) -> int:
-    """Read an age such as "30d" into microseconds; raises ValueError that says what is allowed."""
-    found = re.fullmatch(r"([0-9]{1,7})([hdw])", value.strip()) if isinstance(value, str) else None
-    age = int(found[1]) * _AGE_UNITS[found[2]] if found else 0
-    if not 0 < age <= _LONGEST_AGE_US:
-        raise ValueError(AGE)
-    return age
-
-
-def _keep(value: object) -> int | None:
-    return None if value == "forever" else read_age(value)
-
-
-def _variable(text: str) -> str:
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", text) or len(text) > IDENTIFIER_CHARS:
-        raise ValueError(VARIABLE)
-    return text
-
-
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    usable = (
-        parts.scheme in {"http", "https"} and parts.hostname and not re.search(r"[\s\x00-\x1f\x7f]", text)
-    )
-    if not usable or "@" in parts.netloc or parts.port == 0:
-        raise ValueError(URL)
-    return text
-
-
-def _host_name(text: str) -> str:
-    try:
-        parts = urlsplit(f"//{text}")
-        whole = parts.hostname and not (parts.path or parts.query or parts.fragment or parts.port == 0)
-    except ValueError:
-        whole = None
-    if not whole or "@" in text or "*" in text or re.search(r"[\s\x00-\x1f\x7f]", text):
-        raise ValueError(HOSTS)
-    return text
-
-
-def _origin(text: str) -> str:
-    parts = urlsplit(_url(text))
-    if parts.path.strip("/") or parts.query or parts.fragment or "*" in text:
-        raise ValueError(ORIGINS)
-    return text
-
-
-def _timezone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        near = did_you_mean(name, available_timezones())
-        raise _fault(
-            f'is "{name[:64]}", which this machine does not know as a time zone{near}; '
-            "allowed: an IANA name such as UTC or America/New_York"
-        ) from None
-    return name
-
-
-def _log_level(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    # Only ASCII is folded: the dotless i in upper case would be an I.
-    wanted = value.strip().upper() if value.isascii() else value
-    if wanted and wanted not in LOG_LEVELS:
-        near = did_you_mean(value, [level.lower() for level in LOG_LEVELS])
-        raise _fault(
-            f'is "{value[:64]}", which is no log level{near}; allowed: {", ".join(LOG_LEVELS).lower()} '
-            "in upper or lower case"
-        )
-    return wanted or "INFO"
-
-
-def _meaning(value: object) -> Meaning:
-    try:
-        return read_meaning(value)
-    except ConfigError as fault:
-        raise _fault(fault.message) from None
-
-
-def _known(table: Mapping[str, Meaning]) -> Mapping[str, Meaning]:
-    try:
-        symbols_of(table)
-    except ConfigError as fault:
-        raise _fault(f"cannot be used: {fault.message} {fault.hint or ''}".rstrip(" .")) from None
-    return MappingProxyType(dict(table))
+Settled = Literal["auto", "review"]
 
 
 def _tuple(value: object) -> object:
@@ -158,20 +60,20 @@ def _empty() -> Mapping[str, Any]:
 
 V = TypeVar("V")
 _Frozen = (AfterValidator(lambda table: MappingProxyType(dict(table))), PlainSerializer(dict))
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, AfterValidator(check_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_tuple)]
-HostNames = Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], BeforeValidator(_tuple)]
-Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], BeforeValidator(_tuple)]
+HostNames = Annotated[tuple[Annotated[str, AfterValidator(check_host_name)], ...], BeforeValidator(_tuple)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(check_origin)], ...], BeforeValidator(_tuple)]
 Table = Annotated[Mapping[Name, V], *_Frozen]
 Aliases = Annotated[
-    Mapping[Name, Annotated[Meaning, BeforeValidator(_meaning)]],
-    AfterValidator(_known),
+    Mapping[Name, Annotated[Meaning, BeforeValidator(read_alias)]],
+    AfterValidator(check_aliases),
     PlainSerializer(written),
 ]
 Age = Annotated[int, BeforeValidator(read_age)]
-Keep = Annotated[int | None, BeforeValidator(_keep)]
-Variable = Annotated[str, AfterValidator(_variable)]
-Url = Annotated[str, AfterValidator(_url)]
+Keep = Annotated[int | None, BeforeValidator(read_keep)]
+Variable = Annotated[str, AfterValidator(check_variable)]
+Url = Annotated[str, AfterValidator(check_url)]
 
 
 def _count(default: int, low: int, high: int) -> Any:
@@ -208,7 +110,7 @@ class ClockSettings(Section):
     mode: Mode = Field(default="live", description='"live" or "simulated"')
     run: Name | None = _optional(NAME)
     inherit: Inherit = Field(default="none", description='"none" or "live"')
-    timezone: Annotated[str, AfterValidator(_timezone)] = Field(
+    timezone: Annotated[str, AfterValidator(check_timezone)] = Field(
         default="UTC", description="an IANA name such as UTC or America/New_York"
     )
 
@@ -313,25 +215,44 @@ class RankingSettings(Section):
         return Ranking(**self.model_dump())
 
 
-def _gate() -> Any:
-    return Field(default="auto", description='"auto", "review" or "ask"')
+def _gate(*words: str) -> Any:
+    *first, last = (f'"{word}"' for word in words)
+    return Field(default=None, description=f"{', '.join(first)} or {last}" if first else last)
 
 
-class ApprovalSettings(Section):
-    """`[approval]`: what happens before a memory of each kind counts, and how many may wait."""
+class GateSettings(Section):
+    """What happens before a memory of each kind counts: nothing, a reviewer approves, or the host's person does.
 
-    memory: Gate = _gate()
-    proposal: Gate = _gate()
-    risk_note: Gate = _gate()
-    decision: Gate = _gate()
-    lesson: Gate = _gate()
-    thesis: Gate = _gate()
-    order_action: Gate = _gate()
+    Only notes may be asked for in the host, where a client program could answer by itself. An order is recorded
+    whether anybody approves of it or not.
+    """
+
+    memory: Gate | None = _gate("auto", "review", "ask")
+    proposal: Settled | None = _gate("auto", "review")
+    risk_note: Gate | None = _gate("auto", "review", "ask")
+    decision: Settled | None = _gate("auto", "review")
+    lesson: Settled | None = _gate("auto", "review")
+    thesis: Settled | None = _gate("auto", "review")
+    order_action: Literal["auto"] | None = _gate("auto")
+
+    @property
+    def gates(self) -> Mapping[str, Gate]:
+        """What is set, by kind."""
+        return {kind: gate for kind in KINDS if (gate := getattr(self, kind)) is not None}
+
+
+class ApprovalSettings(GateSettings):
+    """`[approval]`: what happens before a memory of each kind counts, and how many may wait, and how long."""
+
     max_pending: int = _count(100, 1, 100_000)
+    pending_lasts: Age = Field(default=30 * 24 * HOUR_US, description=AGE)
+    profiles: Table[GateSettings] = Field(
+        default_factory=_empty, description="tables [approval.profiles.NAME]"
+    )
 
 
-class ReviewSettings(Section):
-    """`[review]`: the default age, in microseconds, at which a memory of each kind is due for review."""
+class AgeSettings(Section):
+    """An age for each kind of memory, in microseconds."""
 
     memory: Age | None = _optional(AGE)
     proposal: Age | None = _optional(AGE)
@@ -340,6 +261,24 @@ class ReviewSettings(Section):
     lesson: Age | None = _optional(AGE)
     thesis: Age | None = _optional(AGE)
     order_action: Age | None = _optional(AGE)
+
+    @property
+    def ages(self) -> Mapping[str, int]:
+        """What is set, by kind."""
+        return {kind: age for kind in KINDS if (age := getattr(self, kind)) is not None}
+
+
+class ReviewSettings(AgeSettings):
+    """`[review]`: when a memory of each kind is due for review, and when it expires, unless its author says so."""
+
+    expires: AgeSettings = AgeSettings()
+    conflicts: Conflicts = Field(default="ask", description='"ask", "newest" or "newest_validated"')
+
+
+class ScreeningSettings(Section):
+    """`[screening]`: what becomes of keys, tokens and account numbers in what agents write and search."""
+
+    secrets: Secrets = Field(default="refuse", description='"refuse", "mask" or "keep"')
 
 
 class SymbolSettings(Section):
@@ -358,21 +297,29 @@ class SymbolSettings(Section):
 class LogSettings(Section):
     """`[log]`: how much goes to stderr."""
 
-    level: Annotated[LogLevel, BeforeValidator(_log_level)] = Field(
+    level: Annotated[LogLevel, BeforeValidator(read_log_level)] = Field(
         default="INFO", description=", ".join(LOG_LEVELS).lower()
     )
 
 
 class PublishSettings(Section):
-    """`[publish]`: where checkpoints go; `key_env` names the variable that holds the key."""
+    """`[publish]`: where `deskbook publish` posts; `key_env` names the variable that holds its dedicated key."""
+
+    endpoint: Url | None = _optional(URL)
+    key_env: Variable | None = _optional(VARIABLE)
+    timeout_seconds: int = _count(20, 1, 120)
+
+
+class CheckpointSettings(Section):
+    """`[checkpoint]`: where notes go too; `key_env` names the variable that holds the key that signs them."""
 
     endpoint: Url | None = _optional(URL)
     key_env: Variable | None = _optional(VARIABLE)
 
 
 class RetentionSettings(Section):
-    """`[retention]`: how long content stays, in microseconds (None: forever), and whether a hold forbids
-    removing any."""
+    """`[retention]`: from what age content may be redacted as past its time, in microseconds (None: never), and
+    whether a hold forbids every redaction."""
 
     keep: Keep = _optional(f'{AGE}, or "forever"')
     legal_hold: bool = _switch(False)
@@ -393,7 +340,23 @@ class Sections(Section):
     ranking: RankingSettings = Field(default_factory=RankingSettings)
     approval: ApprovalSettings = Field(default_factory=ApprovalSettings)
     review: ReviewSettings = Field(default_factory=ReviewSettings)
+    screening: ScreeningSettings = Field(default_factory=ScreeningSettings)
     symbols: SymbolSettings = Field(default_factory=SymbolSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
+    checkpoint: CheckpointSettings = Field(default_factory=CheckpointSettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
+
+    @property
+    def policy(self) -> Policy:
+        """What the desk asks of new memories, as the store applies it."""
+        return Policy(
+            gates=self.approval.gates,
+            gates_of={name: table.gates for name, table in self.approval.profiles.items()},
+            max_pending=self.approval.max_pending,
+            pending_lasts=self.approval.pending_lasts,
+            review_after=self.review.ages,
+            expires_after=self.review.expires.ages,
+            conflicts=self.review.conflicts,
+            secrets=self.screening.secrets,
+        )

@@ -232,6 +232,8 @@ def _check_whole(settings: Settings) -> None:
     """Check what no key shows alone: profiles, clocks, tokens and the embedding address."""
     for name in settings.profiles:
         resolve_profile(name, settings.profiles)
+    for name in settings.approval.profiles:
+        resolve_profile(name, settings.profiles, field=dotted(("approval", "profiles", name)))
     _check_clock(settings.clock.mode, settings.clock.run, settings.clock.inherit, ("clock",))
     tokens: dict[str, str] = {}
     for name, agent in settings.agents.items():

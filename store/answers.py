@@ -7,10 +7,12 @@ from typing import Any
 from .engines.base import Snapshot
 from .entry import Entry
 from .errors import StoreDamaged
-from .events import ClockAdvanced, OrderIntended, PositionsReported
+from .events import AnyEvent, ClockAdvanced, OrderIntended, PositionsReported, Recorded
 from .ledger import event_of
 from .render import cut_text
 from .replies import Written
+from .review_events import Repeated
+from .rows import Version
 
 REASON_PREVIEW = 800
 
@@ -35,8 +37,23 @@ def written(snapshot: Snapshot, entry: Entry) -> Written:
         event_id=entry.event_id,
         effective_at=entry.effective_at,
         warnings=tuple(getattr(event, "notices", ())),
-        extra=_reference(entry, event) if isinstance(event, OrderIntended) else _order(version.details),
+        extra=_standing(version, event)
+        | (_reference(entry, event) if isinstance(event, OrderIntended) else _order(version.details)),
     )
+
+
+def _standing(version: Version, event: AnyEvent) -> dict[str, Any]:
+    """Whether a person must agree or has, what the memory resembles, and how often it was said again."""
+    told: dict[str, Any] = {}
+    if version.review_state != "none":
+        told["review_state"] = version.review_state
+    if version.review_state == "pending" and "pending_until" in version.details:
+        told["pending_until"] = version.details["pending_until"]
+    if isinstance(event, Recorded) and event.alike:
+        told["similar"] = [alike.model_dump() for alike in event.alike]
+    if isinstance(event, Repeated):
+        told["repeat"] = event.count
+    return told
 
 
 def _plain(entry: Entry, name: str, status: str, extra: dict[str, Any]) -> Written:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
+from .admission import Admission
 from .answers import written
 from .caller import Caller
 from .clock import Clock, WallClock
@@ -26,10 +27,14 @@ from .inheritance import Inherit, Inheritance, check_inherit, pin_of
 from .inputs import identifier
 from .ledger import Draft, Ledger, projected, without_beginning
 from .paths import LEDGER_FILE, absent, ledger_path, make_folders, refuse_links
-from .readings import Readings, head_of
+from .policy import Policy
+from .publications import Publications
+from .readings import head_of
 from .render import Renderer, as_text
 from .replies import Reply, Written
+from .review.desk import ReviewDesk
 from .rows import Head
+from .screening.commands import screen
 from .search.meaning import BATCH, LedgerVectors
 from .search.trust import Ranking
 from .symbols import Symbols
@@ -39,7 +44,7 @@ WRITE_SECONDS = 10.0
 NOTE_SECONDS = 2.0
 
 
-class Book(Readings):
+class Book(ReviewDesk, Publications):
     """One ledger, open."""
 
     @classmethod
@@ -58,14 +63,16 @@ class Book(Readings):
         symbols: Symbols | None = None,
         encoder: Encoder | None = None,
         ranking: Ranking | None = None,
+        policy: Policy | None = None,
         product: str = "deskbook",
     ) -> Book:
         """Open the ledger of a strategy (live) or of one of its runs, making it unless `create` is false.
 
         A run that is made begins at `begins`, microseconds since the epoch, UTC, and inherits what `inherit`
         says; for one that stands, `inherit` must agree with its genesis (None agrees with any). With an `encoder`
-        searches go by meaning too; `ranking` says what standing and age count in them. Raises NotFound
-        when the ledger is absent and not to be made, else the error that says why it cannot serve.
+        searches go by meaning too; `ranking` says what standing and age count in them, `policy` what is asked of new
+        memories. Raises NotFound when the ledger is absent and not to be made, else the error that says why it cannot
+        serve.
         """
         path = ledger_path(root, strategy, run)
         refuse_links(root, path)
@@ -97,32 +104,37 @@ class Book(Readings):
             raise
         renderer = Renderer(None if str(zone) == "UTC" else zone)
         vectors = LedgerVectors.of(root, path, genesis.store_id, encoder, engine.read)
-        return cls(engine, ledger, inheritance, renderer, genesis, symbols, vectors, ranking)
+        return cls(engine, ledger, inheritance, renderer, genesis, symbols, vectors, ranking, policy)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:
         """Do what a command says and answer once it is durable.
 
         The same key with the same command gives the first answer back. Raises the InvalidInput, NotFound,
         Conflict, PermissionDenied, ClockError or StoreError that fits; then nothing was stored, or the error
-        says otherwise.
+        says otherwise. Raises ConfirmationNeeded where the caller's person is to be asked first.
         """
         key = None if idempotency_key is None else identifier(idempotency_key, field="idempotency_key")
+        screened = screen(command, self._policy.secrets)
 
         def job(transaction: Transaction) -> Written:
             head = head_of(transaction)
             if key is not None and (first := transaction.replay(caller.agent, caller.tool, key)):
-                check_same(first, command)
+                check_same(first, screened.command)
                 return written(transaction, first)
             at = self._ledger.instant(transaction, head, caller)
-            with self._view(transaction, head.sequence, at) as view:
-                planned = plan(command, transaction, caller, view)
+            with self._view(transaction, head.sequence, at, caller=caller) as view:
+                planned = plan(screened.command, transaction, caller, view)
+                planned = Admission(transaction, caller, view, self._policy, screened).admit(planned)
             if planned.standing is not None:
                 found = written(transaction, planned.standing)
                 return replace(found, warnings=(*found.warnings, *planned.warnings))
             first_draft, *more = planned.drafts
-            drafts = [*planned.before, keyed(first_draft, command, key), *more]
+            drafts = [*planned.before, keyed(first_draft, screened.command, key), *more]
             entries = self._ledger.append(transaction, caller, drafts)
-            return written(transaction, entries[len(planned.before)])
+            entry = entries[-1 - len(more)]
+            if planned.then is not None and (following := planned.then(entry)):
+                self._ledger.append(transaction, caller, following)
+            return written(transaction, entry)
 
         return self._engine.write(job, timeout=WRITE_SECONDS)
 

@@ -39,6 +39,11 @@ class Caller:
     observer: bool = False
     """Whether what the caller reports counts as observed; otherwise it is a claim."""
     resolves_any: bool = False
+    reviewer: bool = False
+    """Whether a person calls who proved to be a reviewer: set by the commands of a person alone, by no transport."""
+
+    host: Literal["none", "asks", "confirmed"] = "none"
+    """Whether the client program can ask its person about this call, and whether that person has said yes."""
 
     @property
     def standing(self) -> Literal["observed", "claim"]:

@@ -86,6 +86,11 @@ def parse_instant(text: str, *, field: str) -> int:
     return us
 
 
+def later(us: int, age: int) -> int:
+    """The instant an age after another, or the last one there is."""
+    return min(us + age, LAST_INSTANT)
+
+
 def format_instant(us: int, tz: tzinfo | None = None) -> str:
     """Write microseconds since the epoch as ISO 8601, in UTC (`Z`) or in `tz` with its offset.
 

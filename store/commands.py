@@ -48,6 +48,8 @@ class Propose(Command):
     symbol: str | None = None
     action: str | None = None
     tags: tuple[str, ...] = ()
+    review_by: int | None = None
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class NoteRisk(Command):
     text: str
     symbol: str | None = None
     tags: tuple[str, ...] = ()
+    review_by: int | None = None
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,8 @@ class Decide(Command):
     tags: tuple[str, ...] = ()
     thesis_id: str | None = None
     retrieval_id: str | None = None
+    review_by: int | None = None
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,8 @@ class ProposeLesson(Command):
     symbol: str | None = None
     tags: tuple[str, ...] = ()
     outcome: Any = None
+    review_by: int | None = None
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +101,7 @@ class OpenThesis(Command):
     target: str | None = None
     invalidation: str | None = None
     review_by: int | None = None
+    expires_at: int | None = None
     tags: tuple[str, ...] = ()
 
 

@@ -140,7 +140,10 @@ class ThesisUpdated(Event):
     target: str | None = None
     invalidation: str | None = None
     review_by: int | None = None
+    review_state: Literal["pending"] | None = None
+    pending_until: int | None = None
     notices: Strings = ()
+    alike: tuple[Alike, ...] | None = None
     suspicious: Strings | None = None
     masked: Strings | None = None
     redacted: int | None = None

@@ -2,5 +2,6 @@
 
 from . import lessons, memories, order_outcomes, orders, positions
 from .planning import plan
+from .review import conflicts, decisions
 
-__all__ = ["lessons", "memories", "order_outcomes", "orders", "plan", "positions"]
+__all__ = ["conflicts", "decisions", "lessons", "memories", "order_outcomes", "orders", "plan", "positions"]

@@ -35,7 +35,7 @@ PREFIXES: Final = MappingProxyType(
     }
 )
 EVENT, RETRIEVAL, SESSION, STORE = "ev", "ret", "ses", "store"
-IMPORT, KEPT = "imp", "kept"
+IMPORT, KEPT, PUBLICATION = "imp", "kept", "pub"
 _PLACED = frozenset({*PREFIXES.values(), EVENT, RETRIEVAL, KEPT})
 
 MEMORY_ID: Final = re.compile(rf"\b(?:{'|'.join(PREFIXES.values())})_[{_ALPHABET}]{{{_LENGTH}}}\b")

@@ -32,7 +32,7 @@ from .ledger import genesis_of
 from .lifecycle import ORDER_STATUSES, first_status
 from .paths import ledger_path, refuse_links
 from .projection import Before, project
-from .render import trust_word
+from .render import trust_word, unquoted
 from .rows import Version
 
 VERSION_EVENTS = frozenset(
@@ -352,7 +352,7 @@ class _Check:
         version = versions[item["version"] - 1]
         text = str(hit.get("text", ""))
         if hit.get("suspicious"):
-            text = "\n".join(line.removeprefix("> ") for line in text.split("\n"))
+            text = unquoted(text)
         if text != version.text and not (
             text.endswith(_MARK) and version.text.startswith(text.removesuffix(_MARK))
         ):

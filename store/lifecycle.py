@@ -27,6 +27,16 @@ STATUSES: Final = MappingProxyType(
         ORDER_ACTION: ("intent", "acknowledged", "unknown", "rejected", "not_sent"),
     }
 )
+REVIEW_STATES: Final = ("none", "pending", "approved", "rejected", "host_confirmed")
+HIDDEN: Final = ("pending", "rejected")
+"""The review states of a memory that recall and state do not show, and that its author alone may read."""
+
+ENDED: Final = ("superseded", "retired", "withdrawn", "resolved")
+"""The statuses of memories that are not in use any more."""
+
+REPEATABLE: Final = (MEMORY, PROPOSAL, RISK_NOTE, LESSON, THESIS)
+"""The kinds of which an agent's exact repeat is the memory that stands; each decision and order is one of its own."""
+
 KINDS: Final = tuple(STATUSES)
 ALL_STATUSES: Final = tuple(dict.fromkeys(status for statuses in STATUSES.values() for status in statuses))
 

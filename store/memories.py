@@ -5,6 +5,8 @@ Handlers register with `planning.plan`, which says what they may rely on.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .caller import Caller
 from .commands import (
     ACTIONS,
@@ -59,23 +61,22 @@ from .planning import (
     thesis_of,
 )
 from .positions import strategy_day
+from .review.conflicts import by_policy
 from .rows import Filter, Version
 from .symbols import normalise_symbol
 from .view import View
 
+Recording: TypeAlias = Remember | Propose | NoteRisk | Decide | ProposeLesson | OpenThesis
+
 
 @plan.register
 def _(command: Remember, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    if command.expires_at is not None and command.expires_at <= view.at:
-        raise InvalidInput("expires_at lies in the past.", field="expires_at", hint="Give a later time.")
     old = _superseded(command, caller, view)
     event = MemoryRecorded(
         text=required_text(command.text),
         category=short_text(command.category, field="category", longest=SHORT_TEXT_CHARS),
         supersedes=old.memory_id if old else None,
-        review_by=command.review_by,
-        expires_at=command.expires_at,
-        **_common(command.tags, command.symbol),
+        **_common(command, view),
     )
     draft = _new(MEMORY, event, command.symbol)
     if old is None:
@@ -89,14 +90,14 @@ def _(command: Propose, transaction: Transaction, caller: Caller, view: View) ->
     event = ProposalRecorded(
         text=required_text(command.text),
         action=one_of(command.action, ACTIONS, field="action"),
-        **_common(command.tags, command.symbol),
+        **_common(command, view),
     )
     return Plan((_new(PROPOSAL, event, command.symbol),))
 
 
 @plan.register
 def _(command: NoteRisk, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    event = RiskNoteRecorded(text=required_text(command.text), **_common(command.tags, command.symbol))
+    event = RiskNoteRecorded(text=required_text(command.text), **_common(command, view))
     return Plan((_new(RISK_NOTE, event, command.symbol),))
 
 
@@ -114,7 +115,7 @@ def _(command: Decide, transaction: Transaction, caller: Caller, view: View) -> 
         action=action,
         evidence=json_value(command.evidence, field="evidence"),
         thesis_id=thesis.memory_id if thesis else None,
-        **_common(command.tags, command.symbol),
+        **_common(command, view),
     )
     return Plan((_new(DECISION, event, command.symbol, retrieval_id=retrieval_id),))
 
@@ -124,7 +125,7 @@ def _(command: ProposeLesson, transaction: Transaction, caller: Caller, view: Vi
     event = LessonRecorded(
         text=required_text(command.text),
         outcome=json_value(command.outcome, field="outcome"),
-        **_common(command.tags, command.symbol),
+        **_common(command, view),
     )
     return Plan((_new(LESSON, event, command.symbol),))
 
@@ -142,10 +143,9 @@ def _(command: OpenThesis, transaction: Transaction, caller: Caller, view: View)
         )
     event = ThesisOpened(
         text=required_text(command.text),
-        review_by=command.review_by,
         notices=(*notices, *_unwatched(command, view)),
         **_thesis_terms(command),
-        **_common(command.tags, command.symbol),
+        **_common(command, view),
     )
     return Plan((_new(THESIS, event, command.symbol),))
 
@@ -226,15 +226,22 @@ def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View)
         other_id=other.memory_id if other else None,
         note=short_text(command.note, field="note", longest=NOTE_CHARS),
     )
-    return Plan((about(memory, event),))
+    if other is None or command.reason != "conflicting":
+        return Plan((about(memory, event),))
+    return Plan((about(memory, event),), then=lambda flagged: by_policy(flagged, memory, other, view))
 
 
-def _common(tags: tuple[str, ...], symbol: str | None) -> dict[str, object]:
-    normal = tag_list(tags)
+def _common(command: Recording, view: View) -> dict[str, object]:
+    """What every kind of memory has."""
+    if command.expires_at is not None and command.expires_at <= view.at:
+        raise InvalidInput("expires_at lies in the past.", field="expires_at", hint="Give a later time.")
+    normal = tag_list(command.tags)
     return {
         "tags": normal,
-        "tags_given": as_given(tags, normal),
-        "symbol_given": symbol if symbol != normalise_symbol(symbol) else None,
+        "tags_given": as_given(command.tags, normal),
+        "symbol_given": command.symbol if command.symbol != normalise_symbol(command.symbol) else None,
+        "review_by": command.review_by,
+        "expires_at": command.expires_at,
     }
 
 

@@ -7,6 +7,7 @@ written. The first draft of a plan is the one the caller is answered about.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -23,7 +24,7 @@ from .rows import Filter, Version
 from .view import View
 
 SHOWN = 5
-_TICKER = re.compile(r"[A-Z0-9][A-Z0-9./=^:_-]{0,20}")
+TICKER = re.compile(r"[A-Z0-9][A-Z0-9./=^:_-]{0,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Plan:
     before: tuple[Draft, ...] = ()
     """Drafts that stand before the first, such as the end of what it replaces."""
     warnings: tuple[str, ...] = ()
+    then: Callable[[Entry], list[Draft]] | None = None
+    """Drafts that follow from the first one's entry, once that has its place."""
 
 
 @singledispatch
@@ -126,7 +129,7 @@ def _ticker(thesis: Version) -> str:
     """The symbol where it looks like one: an error is the server's word and carries no sentence of an agent's."""
     if thesis.symbol is None:
         return "no symbol"
-    return thesis.symbol if _TICKER.fullmatch(thesis.symbol) else "another symbol"
+    return thesis.symbol if TICKER.fullmatch(thesis.symbol) else "another symbol"
 
 
 def action_of(view: View, action_id: str, *, field: str) -> Version:

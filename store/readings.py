@@ -23,10 +23,12 @@ from .inheritance import Inheritance
 from .inputs import identifier, known_conditions
 from .ledger import Draft, Ledger
 from .limits import QUERY_CHARS, SEARCH_LIMIT
+from .policy import Policy
 from .projection import shown_text
 from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest
 from .rows import Delivery, EntryFilter, Filter, Head, Version
+from .screening.commands import screen_query
 from .search import cursor
 from .search.meaning import LedgerVectors, Meaning
 from .search.recall import Question, recall, selected
@@ -34,13 +36,14 @@ from .search.trust import Ranking
 from .showing import show_hits, show_memory
 from .state import build_state, working_orders
 from .symbols import Symbols
-from .view import Layer, View
+from .view import Layer, View, as_on_the_first_page
 
 SEARCH_SECONDS = 2.0
 DELIVERY_SECONDS = 0.15
 CHANGES_LOOKED_AT = 200
 UNCHANGING = frozenset(
-    {"memory.retrieved", "memory.delivered", "session.started", "permission.denied", "call.failed"}
+    "memory.retrieved memory.delivered memory.repeated session.started permission.denied call.failed"
+    " publication.begun publication.ended".split()
 )
 """The entries that change nothing of what the state shows."""
 
@@ -58,6 +61,7 @@ class Readings:
         symbols: Symbols | None = None,
         vectors: LedgerVectors | None = None,
         ranking: Ranking | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self._engine = engine
         self._ledger = ledger
@@ -66,6 +70,7 @@ class Readings:
         self._symbols = symbols or Symbols()
         self._vectors = vectors or LedgerVectors()
         self._ranking = ranking or Ranking()
+        self._policy = policy or Policy()
         self.genesis = genesis
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
@@ -108,12 +113,19 @@ class Readings:
                 self._ranking,
             )
             with self._view(
-                snapshot, place.cut, place.at, place.watermarks, meaning=meaning.model is not None
+                snapshot,
+                place.cut,
+                place.at,
+                place.watermarks,
+                meaning=meaning.model is not None,
+                caller=caller,
             ) as view:
                 found = recall(view, question)
+                conflicts = view.conflicts(hit.version.memory_id for hit in found.hits)
                 similar = () if found.total else self._similar(view, request.conditions.symbol)
-        reply, given = show_hits(self._renderer, request, place, found, retrieval_id, similar)
-        event = found.record(question, request.as_of, given, reply.text)
+        reply, given = show_hits(self._renderer, request, place, found, retrieval_id, similar, conflicts)
+        recorded = replace(question, query=screen_query(request.query, self._policy.secrets))
+        event = found.record(recorded, request.as_of, given, reply.text)
         draft = Draft(event, "retrieval", retrieval_id, retrieval_id=retrieval_id)
         self._record_search(caller, draft)
         return reply
@@ -139,8 +151,9 @@ class Readings:
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
             place = self._onward(cursor.Place(cut, at, 0), cursor_text, name, Filter())
-            with self._view(snapshot, place.cut, place.at) as view:
+            with self._view(snapshot, place.cut, place.at, caller=caller) as view:
                 version, history = view.version(name), view.history(name)
+                conflicts = view.conflicts([name]).get(name, [])
                 story = self._story(view, version) if detailed else None
             before = _last_shown(snapshot, caller, name, place.cut)
             if version is None or kind not in (None, version.kind):
@@ -151,7 +164,7 @@ class Readings:
                     hint="Find the id with search_memory.",
                 )
         spare = len(',"recorded":false')
-        body = show_memory(self._renderer, version, history, place, reply_chars - spare, story)
+        body = show_memory(self._renderer, version, history, place, reply_chars - spare, story, conflicts)
         delivered = Delivered(
             surface="memory",
             as_of=as_of,
@@ -167,7 +180,7 @@ class Readings:
         spare = len(',"recorded":false')
         with self._engine.read() as snapshot:
             cut, at = self._stand(snapshot, caller, as_of)
-            with self._view(snapshot, cut, at) as view:
+            with self._view(snapshot, cut, at, caller=caller) as view:
                 state = build_state(
                     view, self._renderer, caller, self._ledger.strategy, self._ledger.run, state_chars - spare
                 )
@@ -292,8 +305,9 @@ class Readings:
         watermarks: tuple[int, ...] | None = None,
         *,
         meaning: bool = False,
+        caller: Caller | None = None,
     ) -> Iterator[View]:
-        """What a call sees at a cut of this ledger and an instant, what it inherits included.
+        """What a call sees at a cut of this ledger and an instant, what it inherits included; without a caller, all.
 
         With `meaning` it may be asked for what is alike, up to the watermarks of the layers where they are given.
         """
@@ -301,11 +315,13 @@ class Readings:
         with self._inheritance.layers(at, meaning=meaning) as inherited:
             own = Layer(snapshot, cut, None, vectors, watermark)
             yield View(
-                _as_on_the_first_page((own, *inherited), watermarks or ()),
+                as_on_the_first_page((own, *inherited), watermarks or ()),
                 at,
                 self._renderer.zone,
                 self._symbols,
                 self._ledger.run is not None,
+                self._policy,
+                None if caller is None or caller.reviewer else caller.agent,
             )
 
     def _stand(self, snapshot: Snapshot, caller: Caller, as_of: int | None) -> tuple[int, int]:
@@ -354,16 +370,6 @@ class Readings:
         except StoreError:
             return False
         return True
-
-
-def _as_on_the_first_page(layers: tuple[Layer, ...], watermarks: tuple[int, ...]) -> tuple[Layer, ...]:
-    """The layers with no vectors that have come since a search began, so that its pages fit together."""
-    if len(watermarks) != len(layers):
-        return layers
-    return tuple(
-        replace(layer, watermark=min(layer.watermark, mark))
-        for layer, mark in zip(layers, watermarks, strict=True)
-    )
 
 
 def _last_shown(snapshot: Snapshot, caller: Caller, subject_id: str, cut: int) -> Delivery | None:

@@ -6,13 +6,14 @@ A reply's text is the compact JSON of its body, so text and structured content s
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from datetime import tzinfo
 from typing import Any
 
 from .clock import format_age, format_instant
 from .entry import Entry
-from .lifecycle import DECISION, ORDER_ACTION, THESIS
+from .lifecycle import DECISION, HIDDEN, ORDER_ACTION, THESIS
 from .replies import Written
 from .rows import Version
 
@@ -24,7 +25,14 @@ _LEAST_TEXT_BYTES = 180
 _TOUCHES = 8
 TERMS = {THESIS: ("direction", "target", "invalidation"), DECISION: ("action",)}
 """What a kind cannot be understood without, beside its text."""
-_TIMES = frozenset({"recorded_at", "closed_at", "review_by", "expires_at", "as_of", "since", "until"})
+_LINE_START = re.compile(r"\A|\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_QUOTED_LINE = re.compile(rf"({_LINE_START.pattern})> ")
+_TIMES = frozenset(
+    {
+        *("recorded_at", "closed_at", "review_by", "expires_at", "as_of", "since", "until"),
+        *("pending_until", "reviewed_at", "edited_at", "signed_off_at", "renewed_at"),
+    }
+)
 
 
 def as_text(body: dict[str, Any]) -> str:
@@ -59,6 +67,25 @@ def terms_of(version: Version, longest: int) -> dict[str, str]:
         for name in TERMS.get(version.kind, ())
         if version.details.get(name) is not None
     }
+
+
+def trust_word(version: Version) -> str:
+    """Whose word a memory is: its author's claim, or confirmed by a person, a reviewer or outcomes."""
+    if "signed_off_by" in version.details and version.status == "validated":
+        return "signed_off"
+    if version.status == "validated":
+        return "validated"
+    return "claim" if version.review_state in ("none", *HIDDEN) else version.review_state
+
+
+def quoted(text: str) -> str:
+    """Text that seems to instruct its reader, with each line marked as somebody's words."""
+    return _LINE_START.sub(r"\g<0>> ", text)
+
+
+def unquoted(text: str) -> str:
+    """The text that `quoted` was given."""
+    return _QUOTED_LINE.sub(r"\1", text)
 
 
 class Renderer:
@@ -111,9 +138,16 @@ class Renderer:
             "text": text,
             "agent": version.agent,
             "profile": version.profile,
+            "trust": trust_word(version),
             "effective_at": self.time(version.effective_at),
             "age": format_age(at - version.effective_at),
         }
+        if not version.text:
+            shown["redacted"] = True
+        if "suspicious" in version.details:
+            shown |= {"text": quoted(text), "suspicious": True}
+        if version.review_state in HIDDEN:
+            shown["review_state"] = version.review_state
         shown |= self._origin(version)
         if "tally" in version.details:
             shown["tally"] = version.details["tally"]
@@ -122,7 +156,9 @@ class Renderer:
         if text != version.text:
             shown["text_truncated"] = True
         if version.stale_at is not None and version.stale_at <= at:
-            shown["stale"] = True
+            shown |= {"stale": True, "stale_for": format_age(at - version.stale_at)}
+        if version.expires_at is not None and version.expires_at <= at:
+            shown["expired"] = True
         return shown
 
     def _origin(self, version: Version) -> dict[str, Any]:
@@ -210,7 +246,7 @@ class Renderer:
             "agent": entry.agent,
             "profile": entry.profile,
             "effective_at": self.time(entry.effective_at),
-            "content": self._with_times(json.loads(entry.content), _HISTORY_TEXT),
+            "content": self._with_times(_as_words(json.loads(entry.content)), _HISTORY_TEXT),
         }
 
     def _with_times(self, details: dict[str, Any], longest: int) -> dict[str, Any]:
@@ -219,6 +255,13 @@ class Renderer:
             name: self.time(value) if name in _TIMES and isinstance(value, int) else _bounded(value, longest)
             for name, value in details.items()
         }
+
+
+def _as_words(content: dict[str, Any]) -> dict[str, Any]:
+    """A content with its text quoted where it seems to instruct; of a redaction, how many entries it covers."""
+    if "covered" in content:
+        return content | {"covered": len(content["covered"])}
+    return content | {"text": quoted(content["text"])} if content.get("suspicious") else content
 
 
 def _bounded(value: Any, longest: int) -> Any:

@@ -204,6 +204,8 @@ class Filter:
     agent: str | None = None
     since: int | None = None
     until: int | None = None
+    expired: bool = False
+    """Whether what has expired is found too."""
     lines: tuple[Line, ...] = ()
     """What `symbol` stands for, once a view has looked it up; then it is this that rows must meet."""
 
@@ -217,8 +219,22 @@ class Filter:
             "agent": self.agent,
             "since": self.since,
             "until": self.until,
+            "expired": self.expired or None,
         }
         return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A standing memory as far as a new one is held against it; direction, target and horizon are a thesis'."""
+
+    memory_id: str
+    kind: str
+    symbol: str | None
+    text: str
+    direction: str | None
+    target: str | None
+    horizon: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from .entry import Entry
-from .render import NOTICE, Renderer, as_text
+from .render import NOTICE, Renderer, as_text, quoted
 from .replies import Reply, SearchRequest
-from .rows import Filter, Version
+from .rows import Filter, Flag, Version
 from .search import cursor
 from .search.recall import Found, Hit
+
+Conflicts: TypeAlias = dict[str, list[tuple[Flag, Version]]]
 
 HISTORY_SHOWN = 50
 SHOWN = "memory.delivered"
 _CONCISE_CHARS = 280
 _LEAST_CHARS = 40
 _CONCISE_BYTES = 380
+_CONFLICTS_TOLD = 5
 LACKS: Final = MappingProxyType(
     {
         "warming": "by words only: the model is being loaded; search again in a second",
@@ -38,10 +42,12 @@ def show_hits(
     found: Found,
     retrieval_id: str,
     similar: tuple[str, ...] = (),
+    conflicts: Conflicts | None = None,
 ) -> tuple[Reply, int]:
     """The reply with as many hits as fit, and how many those are; its cursor leads to the next ones."""
     longest = max(200, request.reply_chars // 4)
-    hits = [_hit(renderer, request, hit, place.at, longest) for hit in found.hits]
+    shown = partial(_hit, renderer, request, place.at, conflicts or {})
+    hits = [shown(hit, longest) for hit in found.hits]
     while True:
         end = place.offset + len(hits)
         more = bool(hits) and end < found.total
@@ -70,7 +76,7 @@ def show_hits(
             hits.pop()
         else:
             longest //= 2
-            hits = [_hit(renderer, request, found.hits[0], place.at, longest)]
+            hits = [shown(found.hits[0], longest)]
 
 
 def _hint(request: SearchRequest, found: Found, similar: tuple[str, ...]) -> str:
@@ -82,12 +88,31 @@ def _hint(request: SearchRequest, found: Found, similar: tuple[str, ...]) -> str
     return hint
 
 
-def _hit(renderer: Renderer, request: SearchRequest, hit: Hit, at: int, longest: int) -> dict[str, Any]:
-    if not request.detailed:
-        return renderer.concise(hit.version, at, _CONCISE_CHARS, _CONCISE_BYTES)
-    shown = renderer.detailed(hit.version, at, longest)
-    shown["provenance"] = _provenance(hit)
-    return shown
+def _hit(
+    renderer: Renderer, request: SearchRequest, at: int, conflicts: Conflicts, hit: Hit, longest: int
+) -> dict[str, Any]:
+    if request.detailed:
+        shown = renderer.detailed(hit.version, at, longest) | {"provenance": _provenance(hit)}
+    else:
+        shown = renderer.concise(hit.version, at, _CONCISE_CHARS, _CONCISE_BYTES)
+    return shown | _conflicting(renderer, conflicts.get(hit.version.memory_id, []))
+
+
+def _conflicting(renderer: Renderer, conflicts: list[tuple[Flag, Version]]) -> dict[str, Any]:
+    """The memories that somebody said contradict this one, as long as nobody has settled it."""
+    if not conflicts:
+        return {}
+    told = [
+        {
+            "id": other.memory_id,
+            "status": other.status,
+            "agent": other.agent,
+            "effective_at": renderer.time(other.effective_at),
+            "flagged_by": flag.agent,
+        }
+        for flag, other in conflicts[:_CONFLICTS_TOLD]
+    ]
+    return {"conflicts_with": told}
 
 
 def _provenance(hit: Hit) -> dict[str, Any]:
@@ -114,6 +139,7 @@ def show_memory(
     place: cursor.Place,
     reply_chars: int,
     story: dict[str, Any] | None = None,
+    conflicts: list[tuple[Flag, Version]] | None = None,
 ) -> dict[str, Any]:
     """The body of a reply of at most `reply_chars` characters; its cursor leads to the rest of the text.
 
@@ -124,6 +150,7 @@ def show_memory(
     chunk = max(1, reply_chars // 2)
     while True:
         body = _page(renderer, version, history if place.offset == 0 else [], place, chunk)
+        body["memory"] |= _conflicting(renderer, conflicts or [])
         if story is not None and place.offset == 0:
             body["explanation"] = story | {"steps": list(story["steps"])}
         _shorten(body, reply_chars)
@@ -150,7 +177,8 @@ def _page(
 ) -> dict[str, Any]:
     end = place.offset + chunk
     memory = renderer.detailed(version, place.at, chunk)
-    memory["text"] = version.text[place.offset : end]
+    text = version.text[place.offset : end]
+    memory["text"] = quoted(text) if "suspicious" in version.details else text
     memory.pop("text_truncated", None)
     onward = cursor.encode(cursor.Place(place.cut, place.at, end), version.memory_id, Filter())
     return {

@@ -12,12 +12,13 @@ from .caller import Caller
 from .engines.base import Snapshot
 from .event_parts import Position, Selected
 from .exposure import held_symbols
-from .lifecycle import DECISION, LESSON, ORDER_ACTION, RISK_NOTE, THESIS
+from .lifecycle import DECISION, HIDDEN, LESSON, ORDER_ACTION, RISK_NOTE, THESIS
 from .positions import Lines
 from .render import NOTICE, Renderer, as_text, cut_text, terms_of
 from .rows import Caution, Filter, Flag, Holdings, Version
 from .search.recall import selected
 from .view import Place, View
+from .withholding import safe_order, unless_instructing, withheld
 
 STATE_SCHEMA = 1
 SECTION = 8
@@ -107,7 +108,7 @@ def build_state(
 def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     open_theses = Filter(kind=THESIS, status="open")
     validated = Filter(kind=LESSON, status="validated")
-    due = view.due(limit=SECTION)
+    due = [withheld(version) for version in view.due(limit=SECTION)]
     flags = [_flag(flag, renderer) for flag in view.flags(limit=SECTION)]
     holdings = view.holdings()
     held = {} if holdings is None else held_symbols(view)
@@ -115,9 +116,9 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     open_now = _Theses({}, []) if holdings is None else _open_theses(view, named)
     own = view.layers[0].snapshot
     active = Filter(kind=RISK_NOTE, status="active")
-    theses = view.versions(open_theses, limit=SECTION)
-    lessons = view.versions(validated, limit=SECTION)
-    risks = view.versions(active, limit=RISKS)
+    theses = [withheld(version) for version in view.versions(open_theses, limit=SECTION)]
+    lessons = [withheld(version) for version in view.versions(validated, limit=SECTION)]
+    risks = [withheld(version) for version in view.versions(active, limit=RISKS)]
     unreconciled = view.unreconciled(None, limit=SECTION)
     working = working_orders(own, renderer, None, view.cut, view.at, SECTION)
     return _Sections(
@@ -179,9 +180,14 @@ def _recent(view: View, agent: str) -> list[Version]:
         latest = {}
         for version in found:
             latest.setdefault(version.memory_id, version)
-        if len(latest) >= RECENT or len(found) < most:
+        if len(latest) >= 2 * RECENT or len(found) < most:
             break
-    return list(latest.values())[:RECENT]
+    # What waited when the agent wrote it may have been let in since.
+    stands = (
+        view.version(each.memory_id) if each.review_state in HIDDEN else each for each in latest.values()
+    )
+    shown = (each for each in stands if each is not None and each.review_state not in HIDDEN)
+    return [withheld(version) for version in islice(shown, RECENT)]
 
 
 def _open_theses(view: View, held: list[str]) -> _Theses:
@@ -229,8 +235,10 @@ def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> d
     reviews = [_due_item(version, renderer, at) for version in sections.due] + sections.flags
     return _positions(sections, renderer) | {
         "warnings": [_warning(caution, renderer) for caution in sections.cautions],
-        "unreconciled_orders": [renderer.open_order(action, at) for action in sections.unreconciled],
-        "open_orders": sections.open_orders,
+        "unreconciled_orders": [
+            safe_order(renderer.open_order(action, at)) for action in sections.unreconciled
+        ],
+        "open_orders": [safe_order(order) for order in sections.open_orders],
         "risk_notes": [renderer.concise(note, at, min(longest, _RISK_TEXT)) for note in sections.risks],
         "open_theses": [_item(version, renderer, at, longest) for version in sections.theses],
         "validated_lessons": [_item(version, renderer, at, longest) for version in sections.lessons],
@@ -294,6 +302,7 @@ def _rationales(view: View, held: dict[str, Position], open_now: _Theses) -> lis
             behind = view.version_at(place)
         else:
             behind = next(iter(view.versions(Filter(kind=DECISION, symbol=symbol), limit=1)), None)
+        behind = None if behind is None else withheld(behind)
         why = {"memory_id": behind.memory_id, "kind": behind.kind} if behind else {}
         why |= terms_of(behind, _LINE) if behind else {}
         text = cut_text(behind.text, _LINE) if behind else "no thesis or decision is recorded"
@@ -321,7 +330,7 @@ def _flag(flag: Flag, renderer: Renderer) -> dict[str, Any]:
         "other_id": flag.other_id,
         "by": flag.agent,
         "flagged_at": renderer.time(flag.effective_at),
-        "note": cut_text(flag.note or "", _LINE),
+        "note": unless_instructing(cut_text(flag.note or "", _LINE)),
     }
 
 
@@ -331,7 +340,7 @@ def _warning(caution: Caution, renderer: Renderer) -> dict[str, Any]:
         "memory_id": caution.subject_id,
         "symbol": caution.symbol,
         "warned_at": renderer.time(caution.effective_at),
-        "message": cut_text(caution.message, _LINE * 2),
+        "message": unless_instructing(cut_text(caution.message, _LINE * 2)),
     }
 
 

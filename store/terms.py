@@ -65,6 +65,11 @@ def facet(name: str, value: str) -> str:
     return f"7{int.from_bytes(digest):020d}"
 
 
+def same_mark(agent: str, kind: str, symbol: str | None, text: str) -> str:
+    """An index term that exact repeats share: the same agent, kind, symbol and text. Not kept, as texts are long."""
+    return facet.__wrapped__("same", f"{agent}\0{kind}\0{symbol or ''}\0{text}")
+
+
 def _pairs(run: str) -> tuple[str, ...]:
     return tuple(run[at : at + 2] for at in range(len(run) - 1))
 

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from .engines.base import Snapshot
 from .entry import Entry
-from .rows import Caution, Filter, Flag, Holdings, Version
+from .lifecycle import ENDED, HIDDEN
+from .policy import Policy
+from .rows import Caution, Filter, Flag, Holdings, Said, Version
 from .symbols import Symbols
 from .vectors.base import Vectors, Wanted
 
@@ -64,6 +66,9 @@ class View:
     zone: tzinfo | None = None
     symbols: Symbols = field(default_factory=Symbols)
     in_run: bool = False
+    policy: Policy = field(default_factory=Policy)
+    reader: str | None = None
+    """The agent that is shown something: of what waits or was rejected it sees its own alone. None sees all."""
 
     @property
     def cut(self) -> int:
@@ -102,9 +107,12 @@ class View:
         """Where a memory's standing version is."""
         for index, layer in enumerate(self.layers):
             found = layer.snapshot.version(memory_id, layer.cut)
-            if found is not None:
+            if found is not None and self._may_see(found):
                 return Place(index, found.sequence_from)
         return None
+
+    def _may_see(self, version: Version) -> bool:
+        return version.review_state not in HIDDEN or self.reader in (None, version.agent)
 
     def version_at(self, place: Place) -> Version | None:
         """The version at a place of this view."""
@@ -156,6 +164,38 @@ class View:
         """Flags on memories in use, newest first."""
         found = (layer.snapshot.flags(layer.cut, limit=limit) for layer in self.layers)
         return list(islice(merge(*found, key=lambda flag: -flag.effective_at), limit))
+
+    def conflicts(self, memory_ids: Iterable[str]) -> dict[str, list[tuple[Flag, Version]]]:
+        """For each memory the open conflicts that it is in, with the other memory, where both are in use."""
+        wanted = tuple(dict.fromkeys(memory_ids))
+        found: dict[str, list[tuple[Flag, Version]]] = {}
+        flags = [flag for layer in self.layers for flag in layer.snapshot.flags_on(wanted, layer.cut)]
+        for flag in flags:
+            if flag.reason != "conflicting" or flag.other_id is None:
+                continue
+            for one, other in ((flag.memory_id, flag.other_id), (flag.other_id, flag.memory_id)):
+                version = self.version(other) if one in wanted else None
+                if version is not None and version.review_state not in HIDDEN and version.status not in ENDED:
+                    found.setdefault(one, []).append((flag, version))
+        return found
+
+    def said(self, symbol: str | None, words: Iterable[str], *, limit: int) -> list[Said]:
+        """What a new memory is held against: the newest in use on its instrument or, without one, with its words."""
+        found: list[Said] = []
+        for layer in self.layers:
+            snapshot = layer.snapshot
+            if symbol is not None:
+                for name in self.spellings(symbol) or (symbol,):
+                    found += snapshot.said_on(name, layer.cut, self.at, limit=limit)
+                continue
+            places = {
+                sequence
+                for word in words
+                for sequence, _ in snapshot.match(word, Filter(), layer.cut, self.at, limit=limit)
+            }
+            newest = sorted(places, reverse=True)[:limit]
+            found += snapshot.said_at(newest, layer.cut, self.at)
+        return found[:limit]
 
     def count_due(self) -> int:
         """How many versions `due` would give without a limit."""
@@ -276,3 +316,13 @@ class View:
         """
         found = ([layer.mark(version) for version in read(layer)] for layer in self.layers)
         return list(islice(merge(*found, key=key), limit))
+
+
+def as_on_the_first_page(layers: tuple[Layer, ...], watermarks: tuple[int, ...]) -> tuple[Layer, ...]:
+    """The layers with no vectors that have come since a search began, so that its pages fit together."""
+    if len(watermarks) != len(layers):
+        return layers
+    return tuple(
+        replace(layer, watermark=min(layer.watermark, mark))
+        for layer, mark in zip(layers, watermarks, strict=True)
+    )

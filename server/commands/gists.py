@@ -18,6 +18,12 @@ _NAMED: Mapping[str, Sequence[str]] = {
     "memory.status_changed": ("status", "replaced_by", "note"),
     "memory.flagged": ("reason", "other_id", "note"),
     "call.failed": ("code", "field"),
+    "review.approved": ("note",),
+    "review.rejected": ("reason",),
+    "review.signed_off": ("note",),
+    "review.settled": ("resolution", "supersedes", "policy", "scope", "note"),
+    "publication.begun": ("action_id", "reconciled", "body"),
+    "publication.ended": ("outcome", "post_id", "http_status", "error_type"),
 }
 _TERMS = ("operation", "side", "quantity", "order_type")
 _PRICES = ("limit_price", "stop_price")
@@ -35,6 +41,8 @@ def _told(event_type: str, content: Content, clock: Clock) -> str:
     tell = _TOLD.get(event_type)
     if tell is not None:
         return tell(content, clock)
+    if content.get("redacted") is not None:
+        return "(redacted)"
     told = [str(content[name]) for name in _NAMED.get(event_type, ("text",)) if content.get(name) is not None]
     if content.get("count", 1) > 1:
         told.append(f"{content['count']} times")
@@ -136,6 +144,18 @@ def _ended(content: Content, _clock: Clock) -> str:
     return f"added {added}; {counted(found, 'defect', 'defects')} in the source"
 
 
+def _renewed(content: Content, clock: Clock) -> str:
+    told = [f"holds until {clock(content['review_by'])}"] if content.get("review_by") else []
+    told += [f"expires at {clock(content['expires_at'])}"] if content.get("expires_at") else []
+    return ", ".join([*told, *([content["note"]] if content.get("note") else [])])
+
+
+def _redacted(content: Content, _clock: Clock) -> str:
+    again = " again" if content.get("again") else ""
+    covered = counted(len(content["covered"]), "entry", "entries")
+    return f"took the content of {covered} away{again}: {content['reason']}"
+
+
 _TOLD: Mapping[str, Callable[[Content, Clock], str]] = {
     "memory.retrieved": _retrieved,
     "memory.delivered": _delivered,
@@ -151,6 +171,9 @@ _TOLD: Mapping[str, Callable[[Content, Clock], str]] = {
     "thesis.outcome_observed": _observed,
     "warning": lambda content, _: f"{content['code']}: {content['message']}",
     "lesson.judged": _judged,
+    "memory.repeated": lambda content, _: f"said again, {counted(content['count'], 'time', 'times')} by now",
+    "review.renewed": _renewed,
+    "memory.redacted": _redacted,
     "import.begun": lambda content, _: f"{counted(content['rows'], 'row', 'rows')} of {content['system']}",
     "import.ended": _ended,
 }

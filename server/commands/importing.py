@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import __version__
+from ..checkpoint_keys import register_folder
 from .place import ConfigOption, JsonOption, Place, RootOption, StrategyOption, find_place
 from .screen import one_line, plain, progress_bar, say
 from .wording import counted
+
+if TYPE_CHECKING:
+    from store.importers.jsonl import Restored
 
 imports = typer.Typer(
     name="import", help="Bring in what another system or another copy kept.", no_args_is_help=True
@@ -94,6 +98,7 @@ def jsonl(
             durability=place.settings.store.durability,
             progress=advance,
         )
+    again = 0 if dry_run else _redacted_again(place, made)
     if as_json:
         say(json.dumps(asdict(made), ensure_ascii=False))
         return
@@ -102,6 +107,24 @@ def jsonl(
     say(f"proven: {entries}, chain {made.chain_sha256}")
     said = "would add" if dry_run else "added"
     say(f"{said} {made.added} to strategy {plain(made.strategy)}{run}: {plain(made.path)}")
+    if again:
+        say(f"took the content of {counted(again, 'entry', 'entries')} away again, which were redacted since")
+
+
+def _redacted_again(place: Place, made: Restored) -> int:
+    """Take away what was redacted since the export was made; gives of how many entries."""
+    from store.redaction.again import redact_again
+    from store.redaction.opening import opened
+    from store.redaction.purging import purge
+    from store.redaction.register import Register
+
+    path, root = Path(made.path), place.settings.store.root
+    with opened(path, made.strategy, made.run, writes=False) as ledger:
+        lines = Register(register_folder()).lines(ledger.store_id)
+    again = redact_again(path, made.strategy, made.run, lines)
+    if again:
+        purge(root, path)
+    return again
 
 
 def _named(place: Place) -> str | None:

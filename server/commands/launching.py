@@ -112,7 +112,8 @@ def checked_url(url: str) -> str:
     """An address that holds no secret, as it was given; raises ConfigError."""
     from pydantic import TypeAdapter, ValidationError
 
-    from ..sections import URL, Url
+    from ..section_values import URL
+    from ..sections import Url
 
     try:
         told: str = TypeAdapter(Url).validate_python(url)
@@ -135,7 +136,8 @@ def checked_variable(variable: str) -> str:
     """The name of a variable, as it was given; raises ConfigError."""
     from pydantic import TypeAdapter, ValidationError
 
-    from ..sections import VARIABLE, Variable
+    from ..section_values import VARIABLE
+    from ..sections import Variable
 
     try:
         told: str = TypeAdapter(Variable).validate_python(variable)

@@ -70,18 +70,24 @@ class Place:
         """The ledger file, absolute; it may not exist."""
         return ledger_path(self.settings.store.root, self.strategy, self.run)
 
-    def open(self, encoder: Encoder | None = None) -> Book:
-        """The ledger, which must exist, with an encoder or not; raises NotFound or the StoreError that fits."""
-        self.check_present()
+    def open(self, encoder: Encoder | None = None, *, make: bool = False) -> Book:
+        """The ledger, with an encoder or not; it must exist, unless a live one is to be made.
+
+        Raises NotFound or the StoreError that fits.
+        """
+        make = make and self.run is None
+        if not make:
+            self.check_present()
         return Book.open(
             self.settings.store.root,
             self.strategy,
             self.run,
-            create=False,
+            create=make,
             durability=self.settings.store.durability,
             zone=self.settings.clock.zone,
             symbols=self.settings.symbols.rules,
             encoder=encoder,
+            policy=self.settings.policy,
             product=f"deskbook {__version__}",
         )
 

@@ -9,17 +9,15 @@ from pydantic import Field
 from store.commands import NoteRisk, Propose, ProposeLesson, Remember
 
 from ..arguments import (
-    Instant,
     Json,
     OptionalId,
     OptionalText,
     Strings,
     Text,
     WriteArguments,
-    instant_of,
     json_of,
 )
-from .fields import Action, Symbol, Tags
+from .fields import Action, ExpiresAt, ReviewBy, Symbol, Tags, holding
 from .spec import writing
 
 
@@ -31,8 +29,8 @@ class RememberArguments(WriteArguments):
     tags: Tags = None
     symbol: Symbol = None
     supersedes: Annotated[OptionalId, Field(description="Id of your note it replaces.")] = None
-    review_by: Annotated[Instant, Field(description="ISO time with offset.")] = None
-    expires_at: Annotated[Instant, Field(description="ISO time with offset.")] = None
+    review_by: ReviewBy = None
+    expires_at: ExpiresAt = None
 
 
 class ProposalArguments(WriteArguments):
@@ -42,6 +40,8 @@ class ProposalArguments(WriteArguments):
     symbol: Symbol = None
     action: Action = None
     tags: Tags = None
+    review_by: ReviewBy = None
+    expires_at: ExpiresAt = None
 
 
 class RiskNoteArguments(WriteArguments):
@@ -50,6 +50,8 @@ class RiskNoteArguments(WriteArguments):
     text: Annotated[Text, Field(description="The danger and what would show it.")]
     symbol: Symbol = None
     tags: Tags = None
+    review_by: ReviewBy = None
+    expires_at: ExpiresAt = None
 
 
 class LessonArguments(WriteArguments):
@@ -59,6 +61,8 @@ class LessonArguments(WriteArguments):
     symbol: Symbol = None
     tags: Tags = None
     outcome: Annotated[Json, Field(description="Claimed outcome as JSON object text.")] = None
+    review_by: ReviewBy = None
+    expires_at: ExpiresAt = None
 
 
 def _strings(given: Strings) -> tuple[str, ...]:
@@ -77,8 +81,7 @@ TOOLS = (
             tags=_strings(given.tags),
             symbol=given.symbol,
             supersedes=given.supersedes,
-            review_by=instant_of(given.review_by, field="review_by"),
-            expires_at=instant_of(given.expires_at, field="expires_at"),
+            **holding(given),
         ),
     ),
     writing(
@@ -87,7 +90,11 @@ TOOLS = (
         "Record a trade idea for others to weigh. It decides nothing.",
         ProposalArguments,
         lambda given: Propose(
-            text=given.text, symbol=given.symbol, action=given.action, tags=_strings(given.tags)
+            text=given.text,
+            symbol=given.symbol,
+            action=given.action,
+            tags=_strings(given.tags),
+            **holding(given),
         ),
     ),
     writing(
@@ -95,7 +102,9 @@ TOOLS = (
         "Note a risk",
         "Record a danger that later decisions must see.",
         RiskNoteArguments,
-        lambda given: NoteRisk(text=given.text, symbol=given.symbol, tags=_strings(given.tags)),
+        lambda given: NoteRisk(
+            text=given.text, symbol=given.symbol, tags=_strings(given.tags), **holding(given)
+        ),
     ),
     writing(
         "remember_lesson",
@@ -107,6 +116,7 @@ TOOLS = (
             symbol=given.symbol,
             tags=_strings(given.tags),
             outcome=json_of(given.outcome, field="outcome"),
+            **holding(given),
         ),
     ),
 )

@@ -19,6 +19,7 @@ from ..arguments import (
     OptionalName,
     Query,
     Strings,
+    Truth,
     Word,
     instant_of,
 )
@@ -50,6 +51,7 @@ class SearchArguments(Arguments):
     since: Annotated[Instant, Field(description="ISO time with offset.")] = None
     until: Annotated[Instant, Field(description="ISO time with offset.")] = None
     as_of: AsOf = None
+    include_expired: Annotated[Truth, Field(description="Also what has expired.")] = None
     limit: Annotated[Integer, Field(description="1 to 50, default 10.")] = None
     cursor: Cursor = None
     order: Annotated[
@@ -87,6 +89,7 @@ def _search(book: Book, caller: Caller, given: SearchArguments, limits: LimitSet
         agent=(given.agent or "").strip() or None,
         since=since,
         until=until,
+        expired=bool(given.include_expired),
     )
     request = SearchRequest(
         query=given.query or "",

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from store.commands import CloseThesis, OpenThesis, UpdateThesis
 
-from ..arguments import Instant, Integer, OptionalText, Text, Word, WriteArguments, instant_of
-from .fields import Symbol, Tags, ThesisId
+from ..arguments import Integer, OptionalText, Text, Word, WriteArguments, instant_of
+from .fields import ExpiresAt, ReviewBy, Symbol, Tags, ThesisId, holding
 from .spec import writing
 
 Direction = Annotated[Literal["long", "short", "neutral"] | None, Word, Field(description="Side.")]
@@ -18,7 +18,6 @@ Target = Annotated[OptionalText, Field(description="Price or event.")]
 Invalidation = Annotated[
     OptionalText, Field(description="What proves it wrong; watched if one price or date, e.g. below 205.")
 ]
-ReviewBy = Annotated[Instant, Field(description="ISO time with offset.")]
 Version = Annotated[Integer, Field(description="Fail unless this is the current version.")]
 
 
@@ -32,6 +31,7 @@ class OpenThesisArguments(WriteArguments):
     target: Target = None
     invalidation: Invalidation = None
     review_by: ReviewBy = None
+    expires_at: ExpiresAt = None
     tags: Tags = None
 
 
@@ -75,7 +75,7 @@ TOOLS = (
             horizon=given.horizon,
             target=given.target,
             invalidation=given.invalidation,
-            review_by=instant_of(given.review_by, field="review_by"),
+            **holding(given),
             tags=tuple(given.tags or ()),
         ),
     ),

@@ -29,6 +29,7 @@ def rows_of(event: Event, entry: Entry, before: Before) -> list[Row]:
 
 
 def existing(entry: Entry, before: Before) -> Version:
+    """The version that an entry changes; raises ValueError when nothing recorded it."""
     if before.version is None:
         raise ValueError(
             f"entry {entry.sequence} changes {entry.subject_id}, which no entry before it recorded"
@@ -37,6 +38,7 @@ def existing(entry: Entry, before: Before) -> Version:
 
 
 def following(old: Version, entry: Entry, **changes: object) -> Version:
+    """The next version, with what the entry changed."""
     return replace(
         old,
         sequence_from=entry.sequence,

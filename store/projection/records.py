@@ -41,6 +41,9 @@ _NOT_DETAILS: Final = {
 }
 
 
+_OF_WORDING: Final = ("suspicious", "masked", "alike")
+
+
 @rows_of.register
 def _(event: Recorded, entry: Entry, before: Before) -> list[Row]:
     return _recorded(event, entry, before)
@@ -172,7 +175,8 @@ def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
             tags=old.tags if event.tags is None else event.tags,
             symbol=old.symbol if event.symbol is None else event.symbol,
             stale_at=old.stale_at if event.review_by is None else event.review_by,
-            details=old.details | named | _imported(old, event.imported),
+            review_state=event.review_state or old.review_state,
+            details=_reworded(old, event) | named | _imported(old, event.imported),
         )
     ]
 
@@ -249,6 +253,14 @@ def _(event: Delivered, entry: Entry, before: Before) -> list[Row]:
 @rows_of.register
 def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
     return [Session(session_id=entry.subject_id, sequence=entry.sequence, agent=entry.agent)]
+
+
+def _reworded(old: Version, event: ThesisUpdated) -> dict[str, Any]:
+    """The details without what was said of the wording before, and with what is said of the new one."""
+    told = event.model_dump(
+        mode="json", exclude_none=True, include={"suspicious", "masked", "pending_until", "alike"}
+    )
+    return {name: value for name, value in old.details.items() if name not in _OF_WORDING} | told
 
 
 def _imported(old: Version, block: Imported | None) -> dict[str, Any]:

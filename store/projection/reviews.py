@@ -32,24 +32,23 @@ def _(event: Edited, entry: Entry, before: Before) -> list[Row]:
     details = {name: value for name, value in old.details.items() if name not in ("suspicious", "alike")}
     if event.suspicious is not None:
         details["suspicious"] = list(event.suspicious)
-    details["edited"] = {"by": entry.agent, "at": entry.effective_at}
-    return [
-        following(
-            old,
-            entry,
-            text=event.text,
-            terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
-            tags=old.tags if event.tags is None else event.tags,
-            details=details,
-        )
-    ]
+    details |= {"edited_by": entry.agent, "edited_at": entry.effective_at}
+    edited = following(
+        old,
+        entry,
+        text=event.text,
+        terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
+        tags=old.tags if event.tags is None else event.tags,
+        details=details,
+    )
+    return [edited, *(Settlement(flag, entry.sequence, "revised") for flag in event.settles or ())]
 
 
 @rows_of.register
 def _(event: SignedOff, entry: Entry, before: Before) -> list[Row]:
     old = existing(entry, before)
-    signed: dict[str, Any] = {"by": entry.agent, "at": entry.effective_at}
-    return [following(old, entry, status="validated", details=old.details | {"signed_off": signed})]
+    signed: dict[str, Any] = {"signed_off_by": entry.agent, "signed_off_at": entry.effective_at}
+    return [following(old, entry, status="validated", details=old.details | signed)]
 
 
 @rows_of.register
@@ -60,7 +59,7 @@ def _(event: Renewed, entry: Entry, before: Before) -> list[Row]:
         entry,
         stale_at=event.review_by,
         expires_at=old.expires_at if event.expires_at is None else event.expires_at,
-        details=old.details | {"renewed": {"by": entry.agent, "at": entry.effective_at}},
+        details=old.details | {"renewed_by": entry.agent, "renewed_at": entry.effective_at},
     )
     return [renewed, *(Settlement(flag, entry.sequence, "renewed") for flag in event.settles or ())]
 
@@ -71,7 +70,7 @@ def _(event: Settled, entry: Entry, before: Before) -> list[Row]:
     told: dict[str, Any] = event.model_dump(
         mode="json", exclude_none=True, include={"resolution", "contradicts", "supersedes", "scope", "policy"}
     )
-    told |= {"by": entry.agent, "at": entry.effective_at}
+    told["by"] = entry.agent
     settled: Version = following(old, entry, details=old.details | {"settled": told})
     return [settled, Settlement(event.flag, entry.sequence, event.resolution)]
 
@@ -85,9 +84,6 @@ def _(event: Redacted, entry: Entry, before: Before) -> list[Row]:
 
 
 def _reviewed(old: Version, entry: Entry, **more: str | None) -> dict[str, Any]:
-    told = {"by": entry.agent, "at": entry.effective_at} | {
-        name: value for name, value in more.items() if value is not None
-    }
-    return {name: value for name, value in old.details.items() if name != "pending_until"} | {
-        "reviewed": told
-    }
+    told = {f"review_{name}": value for name, value in more.items() if value is not None}
+    waited = {name: value for name, value in old.details.items() if name != "pending_until"}
+    return waited | {"reviewed_by": entry.agent, "reviewed_at": entry.effective_at} | told

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from ..event_parts import Candidate, Selected
 from ..events import Retrieved
 from ..ids import MEMORY_ID
+from ..lifecycle import HIDDEN
 from ..limits import CANDIDATES_KEPT
 from ..rows import Filter, Version
 from ..terms import query_terms
@@ -288,8 +289,8 @@ def _meets(version: Version, conditions: Filter, view: View) -> bool:
         and set(conditions.tags) <= set(version.tags)
         and (conditions.since is None or version.effective_at >= conditions.since)
         and (conditions.until is None or version.effective_at <= conditions.until)
-        and (version.expires_at is None or version.expires_at > view.at)
-        and version.review_state in ("none", "approved")
+        and (conditions.expired or version.expires_at is None or version.expires_at > view.at)
+        and version.review_state not in HIDDEN
     )
 
 

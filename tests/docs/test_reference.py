@@ -19,6 +19,7 @@ from server.identity import _LABELS
 from server.permissions import PROFILES, PROMPT_ACTIONS, TOOL_ACTIONS, Action
 from server.prompts import PROMPTS
 from server.resources import RESOURCES, TEMPLATES
+from server.reviewers import VARIABLE as REVIEWER_TOKEN
 from server.sections import HttpSettings
 from server.settings import _VARIABLES
 from server.stdio import MAX_FRAME_BYTES
@@ -39,6 +40,8 @@ def options() -> dict[str, list[str]]:
     for name, command in group.commands.items():
         below = getattr(command, "commands", {})
         known |= {f"{name} {word}": each for word, each in below.items()} or {name: command}
+        if below and command.invoke_without_command:  # a group that does something alone
+            known[name] = command
     return {
         name: [opt for p in command.params for opt in p.opts if opt.startswith("--")]
         for name, command in known.items()
@@ -90,7 +93,9 @@ def _command_of(words: list[str], options: dict[str, list[str]]) -> str:
     """The command that a line names, with its subcommand where it has one; "" for `deskbook` itself."""
     if not words or words[0].startswith("-"):
         return ""
-    return " ".join(words[:2]) if any(name.startswith(f"{words[0]} ") for name in options) else words[0]
+    group = any(name.startswith(f"{words[0]} ") for name in options)
+    alone = words[0] in options and (len(words) == 1 or words[1].startswith("-"))
+    return " ".join(words[:2]) if group and not alone else words[0]
 
 
 def test_the_commands_table_names_every_command_with_all_its_options(
@@ -106,7 +111,7 @@ def test_the_commands_table_names_every_command_with_all_its_options(
             ("run ", "import ")
         ):  # where the run is the argument, or none is fixed
             common = [option for option in COMMON if option != "--run"]
-        elif name.startswith("token "):  # tokens belong to the root, whatever the strategy
+        elif name.startswith(("token ", "reviewer ")):  # both belong to the root, whatever the strategy
             common = ["--config", "--root"]
         assert sorted(own + common) == sorted(options[name]), name
     assert options[""] == ["--version"]
@@ -138,7 +143,7 @@ def test_every_environment_variable_is_documented_with_what_it_sets(readme: Any,
         for variable in codes(row["variable"])
     }
     labels = {variable for _, _, _, variable in _LABELS}
-    assert told.keys() == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN"} | _VARIABLES.keys() | labels
+    assert told.keys() == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN", REVIEWER_TOKEN} | _VARIABLES.keys() | labels
     for variable, key in _VARIABLES.items():
         flag = f"--{key.rpartition('.')[2].replace('_', '-')}" if "level" not in key else "--log-level"
         without_flag = variable in ("DESKBOOK_EXPORT", "DESKBOOK_EMBEDDING")
@@ -150,7 +155,7 @@ def test_the_variables_that_the_code_reads_are_all_known_here(root: Path) -> Non
     words = {n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant)}
     named = {word for word in words if isinstance(word, str) and re.fullmatch(r"DESKBOOK_[A-Z_]+", word)}
     labels = {variable for _, _, _, variable in _LABELS}
-    assert named == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN"} | _VARIABLES.keys() | labels
+    assert named == {"DESKBOOK_CONFIG", "DESKBOOK_TOKEN", REVIEWER_TOKEN} | _VARIABLES.keys() | labels
 
 
 def test_every_label_is_documented_beside_its_variable(readme: Any, codes: Codes) -> None:

@@ -91,7 +91,7 @@ def test_every_toml_block_is_valid_and_a_config_of_ours_starts_each_of_its_agent
         ["researcher", "trader", "trader"],
         ["risk"],
     )
-    assert started == [*configuration, *http, *security]
+    assert started == ["researcher", *configuration, *http, *security]
 
 
 def test_every_json_block_is_valid(documents: dict[str, Any]) -> None:

@@ -329,7 +329,7 @@ def test_an_older_schema_is_told_and_not_upgraded(
     before = contents_of(root)
     finding = of(list(examine(subject_of(desk))), "ledger default")
     assert finding.mark == "ok", finding
-    assert "schema 2, upgraded to 3 at the next start" in finding.found
+    assert "schema 2, upgraded to 4 at the next start" in finding.found
     assert contents_of(root) == before
 
 

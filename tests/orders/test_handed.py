@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from store import SearchRequest
 from store.commands import (
     CloseThesis,
     Decide,
@@ -20,6 +19,8 @@ from store.commands import (
 )
 from store.errors import AlreadyClosed, IllegalTransition, InvalidInput, NotFound
 from store.symbols import Alias, Symbols
+
+DAY = 86_400_000_000
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -143,47 +144,88 @@ def test_thousands_of_proposed_lessons_crowd_nothing_out(floor: Any) -> None:
 
 
 def test_contradicting_notes_are_both_returned_dated_and_can_be_marked(floor: Any) -> None:
-    """P106"""
+    """P106: the second is told of the first as it is written; once flagged, each shows the other beside it."""
     up = floor.do(Remember(text="AAPL guidance raised to 5%, source X", symbol="AAPL")).id
-    down = floor.do(Remember(text="AAPL guidance cut to 2%, source Y", symbol="AAPL"), "bob").id
+    second = floor.do(Remember(text="AAPL guidance cut to 2%, source Y", symbol="AAPL"), "bob")
+    down = second.id
+    assert [alike["id"] for alike in second.extra["similar"]] == [up]
     hits = floor.seat.find("AAPL guidance")["hits"]
     assert {(hit["id"], hit["agent"], bool(hit["effective_at"])) for hit in hits} == {
         (up, "ann", True), (down, "bob", True),
     }  # fmt: skip
+    assert not any("conflicts_with" in hit for hit in hits)
     floor.do(FlagMemory(memory_id=up, reason="conflicting", other_id=down))
     assert floor.state()["reviews_due"][0]["other_id"] == down
+    hits = floor.seat.find("AAPL guidance")["hits"]
+    beside = {hit["id"]: [each["id"] for each in hit["conflicts_with"]] for hit in hits}
+    assert beside == {up: [down], down: [up]}
+    assert {hit["status"] for hit in hits} == {"active"}
+    assert floor.seat.get(down)["memory"]["conflicts_with"][0]["id"] == up
 
 
 def test_a_fact_that_was_true_twice_is_two_records(floor: Any) -> None:
-    """P108"""
-    names = {floor.do(Remember(text="AAPL in uptrend", tags=(span,))).id for span in ("2023-q1", "2024-q2")}
-    assert set(floor.seat.ids("uptrend")) == names
+    """P108: told apart by when each expires, or by the first being over when the second is written."""
+    ends = [floor.seat.clock.us + days * DAY for days in (90, 400)]
+    said = [Remember(text="AAPL in uptrend", symbol="AAPL", expires_at=end) for end in ends]
+    first, second = (floor.do(command).id for command in said)
+    assert set(floor.seat.ids("uptrend")) == {first, second}
+    assert floor.do(said[0]).id == first
+    floor.seat.clock.us = ends[0]
+    assert floor.seat.ids("uptrend") == [second]
+    floor.seat.clock.us = ends[1]
+    third = floor.do(Remember(text="AAPL in uptrend", symbol="AAPL")).id
+    assert floor.seat.ids("uptrend") == [third]
+    assert set(floor.seat.ids("uptrend", expired=True)) == {first, second, third}
 
 
 def test_the_same_junk_many_times_is_kept_counted_and_disturbs_no_other_session(floor: Any) -> None:
-    """P110, as far as it applies today: nothing is lost and nobody else is crowded out of the state; a guard against
-    repeats is not made yet. Orders have theirs: a client_order_id or a key folds them.
+    """P110: answered with the one that stands and the count; the ledger keeps each, and no memory comes of it.
+
+    Another agent's search, state and writing see one memory. Orders are folded by a client_order_id or a key.
     """
-    for _ in range(100):
-        floor.do(Remember(text="the same twenty words again"))
-    assert floor.seat.find("twenty words")["total"] == 100
-    assert floor.state("bob")["recent"] == []
+    text = "the same twenty words again"
+    first = floor.do(Remember(text=text))
+    replies = [floor.do(Remember(text=text)) for _ in range(499)]
+    assert {reply.id for reply in replies} == {first.id}
+    assert [reply.extra["repeat"] for reply in replies] == list(range(1, 500))
+    assert all(first.id in reply.warnings[0] and "nothing new" in reply.warnings[0] for reply in replies)
+    counts = [content["count"] for content in floor.told("memory.repeated")]
+    assert counts == list(range(1, 500))
+    assert floor.seat.find("twenty words", who=floor.caller("bob"))["total"] == 1
+    state = floor.state("bob")
+    assert (state["recent"], state["counts"]["memories"]) == ([], 1)
+    bobs = floor.do(Remember(text=text), "bob")
+    assert bobs.id != first.id
+    assert "repeat" not in bobs.extra
+    assert len(floor.state()["recent"]) == 1
     assert len({floor.submit(client_order_id="c-1").id for _ in range(20)}) == 1
 
 
 def test_a_decision_is_linked_to_what_was_recalled_before_it(floor: Any) -> None:
-    """P112: by the sequence, without naming ids; a look at the explanation is no recall of its own."""
+    """P112: without naming ids, to the session's searches since the last decision; explaining is no recall."""
     note = floor.do(Remember(text="Services margin widens.")).id
-    floor.book.search(floor.caller(), SearchRequest(query="services margin"))
+    queries = ("services margin", "margin", "zebra")
+    seen = [floor.seat.find(query, who=floor.caller())["retrieval_id"] for query in queries]
+    floor.seat.find("margin", who=floor.caller("bob"))
+    floor.seat.find("margin", who=floor.caller(session_id="another"))
     first = floor.do(Decide(text="Buy.", action="buy")).id
-    floor.book.search(floor.caller(), SearchRequest(query="zebra"))
-    second = floor.do(Decide(text="Hold.", action="hold")).id
-    told = {name: floor.book.explain(name).body["steps"] for name in (first, second)}
+    later = floor.seat.find("zebra", who=floor.caller())["retrieval_id"]
+    order = floor.submit().extra["decision_id"]
+    last = floor.do(Decide(text="Hold.", action="hold")).id
+    named = floor.do(Decide(text="Sell.", action="sell", retrieval_id=seen[0])).id
+    before = floor.book.head().sequence
+    told = {name: floor.book.explain(name).body["steps"] for name in (first, last)}
+    assert floor.book.head().sequence == before
+    linked = [content.get("retrievals") for content in floor.told("decision.recorded")]
+    assert linked == [seen[::-1], [later], None, None]
+    links = {entry.subject_id: entry.retrieval_id for entry in floor.seat.entries("decision.recorded")}
+    assert links == {first: seen[-1], order: later, last: None, named: seen[0]}
     recalled = {
-        name: [step for step in steps if step["event"] == "memory.retrieved"] for name, steps in told.items()
+        name: [step["shown"] for step in steps if step["event"] == "memory.retrieved"]
+        for name, steps in told.items()
     }
-    assert [step["shown"] for step in recalled[first]] == [[{"id": note, "version": 1}]]
-    assert [step["shown"] for step in recalled[second]] == [[]]
+    shown = [{"id": note, "version": 1}]
+    assert recalled == {first: [shown, shown, []], last: []}
 
 
 def test_a_note_that_replaces_another_is_the_current_one(floor: Any) -> None:

@@ -24,29 +24,29 @@ SAFE = (
     "Résumé: naïve 😀 trade, 目标价 210, 1\u00a0000 €",
 )
 UNSAFE = {
-    "Account 12345678 has room": "account data",
-    "acct #U1234567": "account data",
-    "routing 021000021": "account data",
+    "Account 12345678 has room": "an account number",
+    "acct #U1234567": "an account number",
+    "routing 021000021": "a routing number",
     "buying power 40000": "account data",
     "portfolio value is $125,000": "account data",
     "cash balance 10234.55": "account data",
     "account equity of 52,300": "account data",
     "equity $52,300": "account data",
     "my account has $40k": "account data",
-    "use sk-abcdefghijklmnop123": "a secret",
-    "AKIAABCDEFGHIJKLMNOP": "a secret",
-    "ghp_abcdefghijklmnopqrst": "a secret",
+    "use sk-abcdefghijklmnop123": "an API key",
+    "AKIAABCDEFGHIJKLMNOP": "an API key",
+    "ghp_abcdefghijklmnopqrst": "an access token",
     "api_key=foo": "a secret",
-    "password: hunter2": "a secret",
+    "password: hunter2": "a password",
     "token: abc123def": "a secret",
-    "Bearer abcdef123456": "a secret",
+    "Bearer abcdef123456": "an access token",
     "ask ann@example.com": "an e-mail address",
-    "DE89 3704 0044 0532 0130 00": "",
+    "DE89 3704 0044 0532 0130 00": "an IBAN",
     "550e8400-e29b-41d4-a716-446655440000": "a UUID",
     "see ths_0c4m2k8v7zq1d": "a memory id",
     "see ev_0c4m2k8v7zq1d": "an id of this ledger",
     "order 123456789012": "a long number",
-    "card 4111 1111 1111 1111": "a long number",
+    "card 4111 1111 1111 1111": "a card number",
     "-----BEGIN RSA PRIVATE KEY": "a private key",
     "aGVsbG8gd29ybGQ1MjM0NTY3ODkwYWJj": "a long random text",
     "red \x1b[31m alert": "control characters",
@@ -64,7 +64,7 @@ def test_an_ordinary_trading_sentence_stands(floor: Any, text: str) -> None:
 @pytest.mark.parametrize(("text", "why"), UNSAFE.items())
 def test_an_unsafe_one_is_left_out_said_why_and_blocks_nothing(floor: Any, text: str, why: str) -> None:
     written = floor.submit(public_reason=text)
-    (warning,) = written.warnings
+    warning, *_ = written.warnings
     assert warning.startswith("public_reason was left out: it")
     assert why in warning
     assert written.status == "intent"

@@ -26,8 +26,10 @@ def write_notes(root: Path, count: int, strategy: str = "default", run: str | No
     begins = 1_772_461_800_000_000 if run else None
     book = Book.open(root, strategy, run, durability="normal", begins=begins)
     who = replace(WHO, now=begins)
+    last = book.head().sequence
+    later = f", after entry {last}" if last > 1 else ""  # an exact repeat would be no note of its own
     for number in range(count):
-        text = f"note {number} of {strategy}"
+        text = f"note {number} of {strategy}{later}"
         if number % 7 == 3:
             book.execute(who, OpenThesis(text=text + " – held, 目标价 95", symbol="AAPL"))
         elif number % 7 == 5:

@@ -258,12 +258,13 @@ async def test_a_desk_serves_more_runs_than_it_keeps_open_and_makes_no_removed_o
         return {"deskbook/now": "2020-03-02T21:00:00Z", "deskbook/run": name}
 
     async with desk.client() as client:
-        for _ in range(2):
+        for word in ("first", "second"):
             for name in names:
-                await desk.call(client, "remember", meta=at(name), text=f"unicorn {name}")
+                await desk.call(client, "remember", meta=at(name), text=f"unicorn {name} {word}")
         for name in names:
             found = await desk.call(client, "search_memory", meta=at(name), query="unicorn")
-            assert [hit["text"] for hit in found["hits"]] == [f"unicorn {name}"] * 2
+            texts = [f"unicorn {name} {word}" for word in ("second", "first")]
+            assert [hit["text"] for hit in found["hits"]] == texts
         remove_run(desk.root, "default", names[0])  # closed by now, as are the others unused longest
         told = await desk.refused(client, "remember", meta=at(names[0]), text="x")
         assert told["code"] == "store_vanished"

@@ -268,7 +268,7 @@ async def test_the_ends_of_the_calendar_are_exact_or_refused_and_crash_nothing(o
             assert us((await desk.call(client, "get_memory_state", meta=run))["as_of"]) == us(extreme)
             assert find_leaks(desk.root, "default", f"run-{number}").leaks == ()
         last = at(format_instant(LAST_INSTANT), "run-0")  # from 1969 to the last instant in one step
-        await desk.call(client, "remember", meta=last, text="unicorn")
+        await desk.call(client, "remember", meta=last, text="unicorn at last")
         found = await desk.call(client, "search_memory", meta=last, query="unicorn")
         assert sorted(hit["age"] for hit in found["hits"]) == ["0s", "104249d"]
 
@@ -300,3 +300,19 @@ async def test_a_thesis_is_absent_from_the_state_of_before_it_was_opened(
             assert thesis["id"] not in json.dumps(state)
         told = await desk.refused(client, "get_memory_state", meta=at(JANUARY))
         assert told["code"] == "clock_error"
+
+
+@pytest.mark.parametrize("approval", ["auto", "review"])
+@pytest.mark.anyio
+async def test_at_the_last_instant_an_age_of_the_config_ends_there(
+    open_desk: OpenDesk, approval: str
+) -> None:
+    """P087: what is due or waits for longer than the calendar goes on is due, or waits, until it ends."""
+    ages = f'[review]\nmemory = "90d"\n[approval]\nmemory = "{approval}"\n'
+    desk = open_desk(simulated() + ages, "a")
+    last = format_instant(LAST_INSTANT)
+    async with desk.client() as client:
+        written = await desk.call(client, "remember", meta=at(last), text="unicorn")
+        assert written.get("pending_until", last) == last
+        shown = await desk.call(client, "get_memory", meta=at(last), memory_id=written["id"])
+        assert shown["memory"]["review_by"] == last

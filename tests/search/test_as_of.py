@@ -85,6 +85,8 @@ class Tale:
             written = self.book.execute(self.who, command)
         except DeskbookError:
             return
+        if "repeat" in written.extra:
+            return
         if act == "replace":
             self._begins(about, None)
         self._begins(written.id, expires)

@@ -51,14 +51,19 @@ def observed(seat: Seat, action: str, certainty: str) -> str:
     return seat.book.execute(harness, RecordOutcome(action_id=action, certainty=certainty)).event_id
 
 
-def judged(seat: Seat, text: str, verdict: str) -> str:
+def judged(seat: Seat, text: str, verdict: str, author: str | None = None) -> str:
     """A lesson that the outcome of a later order speaks for or against."""
-    lesson = seat.do(ProposeLesson(text=text)).id
+    lesson = seat.do(ProposeLesson(text=text), author).id
     action = ordered(seat)
     observed(seat, action, "acknowledged")
     outcome = observed(seat, action, "filled")
     seat.do(ValidateLesson(lesson_id=lesson, verdict=verdict, outcome_ids=(outcome,)))
     return lesson
+
+
+def equals(seat: Seat, text: str, count: int) -> list[str]:
+    """Notes of one text, each by an agent of its own: one agent's repeat would be the note that stands."""
+    return [seat.do(Remember(text=text), f"agent-{at}").id for at in range(count)]
 
 
 def refused(seat: Seat, reason: str, client_order_id: str | None = None) -> str:
@@ -72,8 +77,7 @@ def refused(seat: Seat, reason: str, client_order_id: str | None = None) -> str:
 def test_what_the_query_names_by_id_stands_above_all_else(meant: Seat, embed: Embed, vectors: bool) -> None:
     named = meant.do(Remember(text="quiet")).id
     order = refused(meant, "quiet too", "co-77-a")
-    for _ in range(5):
-        meant.do(Remember(text=f"revenue rose, see {named} and co-77-a"))
+    equals(meant, f"revenue rose, see {named} and co-77-a", 5)
     if vectors:
         embed(meant)
     for query in (f"revenue rose {named}", named, f"why was {named} written?", f"({named})"):
@@ -89,7 +93,7 @@ def test_what_the_query_names_by_id_stands_above_all_else(meant: Seat, embed: Em
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["by words", "by words and meaning"])
 def test_among_equals_the_newer_stands_first_in_every_page(meant: Seat, embed: Embed, vectors: bool) -> None:
-    ids = [meant.do(Remember(text="revenue rose")).id for _ in range(9)]
+    ids = equals(meant, "revenue rose", 9)
     if vectors:
         embed(meant)
     meant.clock.us += 400 * DAY
@@ -117,7 +121,7 @@ def test_a_text_that_both_words_and_meaning_speak_for_stands_above_one_that_eith
 
 
 def test_losses_first_puts_every_kind_of_failure_before_the_rest(meant: Seat, embed: Embed) -> None:
-    fine = [meant.do(Remember(text="breakout revenue rose")).id for _ in range(3)]
+    fine = equals(meant, "breakout revenue rose", 3)
     won = lost(meant, "breakout revenue rose", result="win", pnl="12.5")
     proven = judged(meant, "breakout revenue rose", "supports")
     failures = {
@@ -155,7 +159,8 @@ def test_pages_of_losses_first_are_the_whole_and_keep_its_order(meant: Seat, emb
     ids = []
     for at in range(30):
         text = f"breakout {'revenue ' * (at % 3)}"
-        ids.append(lost(meant, text) if rng.random() < 0.4 else meant.do(Remember(text=text)).id)
+        fails = rng.random() < 0.4
+        ids.append(lost(meant, text) if fails else meant.do(Remember(text=text), f"agent-{at}").id)
     embed(meant)
     whole = meant.ids("breakout revenue", order="losses_first", limit=50)
     assert sorted(whole) == sorted(ids)
@@ -164,7 +169,7 @@ def test_pages_of_losses_first_are_the_whole_and_keep_its_order(meant: Seat, emb
         page = meant.find("breakout revenue", order="losses_first", limit=7, cursor=cursor)
         assert page["total"] == 30
         pages += [hit["id"] for hit in page["hits"]]
-        meant.do(Remember(text="breakout revenue written in between"))
+        meant.do(Remember(text="breakout revenue written in between"), f"agent-{len(pages)}")
         cursor = page["cursor"]
         if cursor is None:
             break
@@ -187,8 +192,7 @@ def test_a_listing_by_losses_first_begins_with_its_failures_over_all_its_pages(m
 
 @pytest.mark.parametrize("query", ["breakout", ""], ids=["words", "listing"])
 def test_a_cursor_belongs_to_the_order_that_gave_it(meant: Seat, query: str) -> None:
-    for _ in range(4):
-        meant.do(Remember(text="breakout"))
+    equals(meant, "breakout", 4)
     by_relevance = meant.find(query, limit=2)["cursor"]
     by_losses = meant.find(query, limit=2, order="losses_first")["cursor"]
     for cursor, order in ((by_relevance, "losses_first"), (by_losses, "relevance")):
@@ -200,14 +204,17 @@ def test_a_cursor_belongs_to_the_order_that_gave_it(meant: Seat, query: str) -> 
 
 
 def standings(seat: Seat) -> dict[str, str]:
-    """Lessons and a memory with one text and each another standing, the best last but written in no such order."""
+    """Lessons and a memory with one text and each another standing, the best last but written in no such order.
+
+    Where one that stands has the text already, the next is another agent's, as a repeat would not be a new one.
+    """
     text = "breakout revenue rose"
     ended = seat.do(ProposeLesson(text=text)).id
     seat.do(ResolveMemory(memory_id=ended, status="retired", note="over"))
     ids = {"ended": ended, "validated": judged(seat, text, "supports")}
-    ids["contradicted"] = judged(seat, text, "contradicts")
+    ids["contradicted"] = judged(seat, text, "contradicts", "bob")
     ids["stale"] = seat.do(Remember(text=text, review_by=seat.clock.us + 60_000_000)).id
-    ids["proposed"] = seat.do(ProposeLesson(text=text)).id
+    ids["proposed"] = seat.do(ProposeLesson(text=text), "cleo").id
     seat.clock.us += 3_600_000_000
     return ids
 

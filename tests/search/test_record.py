@@ -111,7 +111,7 @@ def test_the_second_page_goes_on_as_the_first_did_whatever_is_embedded_meanwhile
     meant: Seat, embed: Embed
 ) -> None:
     ids = fill(meant, 6)
-    by_meaning = [meant.do(Remember(text="turnover number")).id for _ in range(4)]
+    by_meaning = [meant.do(Remember(text="turnover number"), f"agent-{at}").id for at in range(4)]
     embed(meant)
     whole = meant.ids("revenue number", limit=50)
     assert set(whole) == {*ids, *by_meaning}
@@ -122,7 +122,7 @@ def test_the_second_page_goes_on_as_the_first_did_whatever_is_embedded_meanwhile
         said = meant.last_content("memory.retrieved")
         assert (said["mode"], page["total"]) == ("hybrid", 10)
         pages += [hit["id"] for hit in page["hits"]]
-        meant.do(Remember(text="turnover number written in between"))
+        meant.do(Remember(text="turnover number written in between"), f"agent-{len(pages)}")
         embed(meant)
         cursor = page["cursor"]
         if cursor is None:

@@ -104,6 +104,34 @@ GISTS: dict[str, tuple[dict[str, Any], str]] = {
         {"added": {"memory.recorded": 2, "import.kept": 1}, "defects": {"duplicate": {"total": 1}}},
         "added 2 memory.recorded, 1 import.kept; 1 defect in the source",
     ),
+    "memory.repeated": ({"count": 3, "notices": []}, "said again, 3 times by now"),
+    "review.approved": ({"note": "as agreed"}, "as agreed"),
+    "review.rejected": ({"reason": "too vague"}, "too vague"),
+    "review.edited": (TEXT | {"note": "shorter"}, "because"),
+    "review.signed_off": ({"previous": "proposed", "note": "seen often"}, "seen often"),
+    "review.renewed": (
+        {"review_by": NOON, "expires_at": NOON + 1_000_000, "note": "still so"},
+        "holds until 2026-03-02T12:00:00Z, expires at 2026-03-02T12:00:01Z, still so",
+    ),
+    "review.settled": (
+        {
+            "flag": 7,
+            "resolution": "newer_wins",
+            "supersedes": "mem_1",
+            "contradicts": "mem_1",
+            "policy": "newest",
+        },
+        "newer_wins, mem_1, newest",
+    ),
+    "memory.redacted": (
+        {"reason": "a name", "covered": [{}, {}], "again": True},
+        "took the content of 2 entries away again: a name",
+    ),
+    "publication.begun": (
+        {"endpoint": "https://x", "body": "Bought.", "action_id": "act_1"},
+        "act_1, Bought.",
+    ),
+    "publication.ended": ({"outcome": "refused", "http_status": 422}, "refused, 422"),
 }
 
 

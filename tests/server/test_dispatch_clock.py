@@ -321,10 +321,11 @@ async def test_many_more_runs_than_may_be_open_are_served_at_once_without_a_fail
         async def live(run: str, tool: str, **arguments: Any) -> None:
             await desk.call(client, tool, meta=at(DAY_1, run), **arguments)
 
+        texts = iter(f"unicorn {number}" for number in range(12 * len(runs)))
         for _ in range(3):
             async with anyio.create_task_group() as tasks:
                 for run in runs * 4:
-                    tasks.start_soon(partial(live, run, "remember", text="unicorn"))
+                    tasks.start_soon(partial(live, run, "remember", text=next(texts)))
                     tasks.start_soon(partial(live, run, "search_memory", query="unicorn"))
                     tasks.start_soon(partial(live, run, "get_memory_state"))
     assert len(desk.server._ledgers._slots) <= MOST_OPEN

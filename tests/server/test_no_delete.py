@@ -30,6 +30,9 @@ GUESSES = (
     "clear_memory",
     "redact_memory",
 )
+FOR_PEOPLE = ("redact_memory",)
+"""What a person alone does: who asks for it as a tool is refused, and that is an entry."""
+
 BACK_DOORS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("remember", {"text": "t", "kind": "delete"}),
     ("remember", {"text": "t", "event_type": "memory.deleted"}),
@@ -65,8 +68,13 @@ async def test_no_profile_is_shown_or_given_a_tool_that_destroys(
         assert [tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint] == []
         for name in GUESSES:
             for arguments in ({}, {"memory_id": note["id"]}):
-                assert (await desk.refused(client, name, **arguments))["code"] == "not_found"
-    assert desk.entries() == before
+                told = await desk.refused(client, name, **arguments)
+                assert told["code"] == ("permission_denied" if name in FOR_PEOPLE else "not_found")
+                assert told["stored"] == "no"
+    after = desk.entries()
+    assert after[: len(before)] == before
+    added = [entry.event_type for entry in after[len(before) :]]
+    assert added == ["session.started", "permission.denied"]
 
 
 async def test_no_argument_of_a_tool_deletes(open_desk: OpenDesk, era: str) -> None:

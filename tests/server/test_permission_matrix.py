@@ -133,10 +133,19 @@ async def test_remember_is_no_back_door_to_a_decision_or_thesis(open_desk: OpenD
         assert (await desk.call(client, "get_memory_state"))["validated_lessons"] == []
 
 
-async def test_tools_of_later_issues_are_unknown_and_not_open_to_anyone(desk: InMemoryDesk, era: str) -> None:
+async def test_what_is_a_command_of_a_person_is_no_tool_and_not_open_to_anyone(
+    desk: InMemoryDesk, era: str
+) -> None:
+    """What a person alone decides is refused as such, and that is an entry; other names are just unknown."""
     async with desk.client(era) as client:
-        for name in ("approve_memory", "redact_memory", "export_ledger", "rm -rf"):
+        for name in ("export_ledger", "rm -rf", "preapproved"):
             assert (await desk.refused(client, name))["code"] == "not_found"
+        assert desk.entries("permission.denied") == []
+        for name in ("approve_memory", "redact_memory", "publish", "memory.reject"):
+            told = await desk.refused(client, name)
+            assert (told["code"], told["stored"]) == ("permission_denied", "no")
+        (entry,) = desk.entries("permission.denied")
+        assert json.loads(entry.content)["tool"] == "review"
 
 
 async def test_two_desks_with_different_profiles_never_cross_over_p129(open_desk: OpenDesk, era: str) -> None:

@@ -104,7 +104,25 @@ def test_what_only_the_launch_sets_is_no_key_of_the_file(refuse: Refuse, key: st
         ('[review]\nlesson = "36526d"', 'review.lesson is "36526d"; allowed: an age'),
         ('[review]\nlesson = "٣d"', "allowed: an age"),
         ('[retention]\nkeep = "never"', 'retention.keep is "never"; allowed: an age'),
-        ('[approval]\nlesson = "yes"', 'approval.lesson is "yes"; allowed: "auto", "review" or "ask".'),
+        ('[approval]\nmemory = "yes"', 'approval.memory is "yes"; allowed: "auto", "review" or "ask".'),
+        ('[approval]\nlesson = "ask"', 'approval.lesson is "ask"; allowed: "auto" or "review".'),
+        ('[approval]\norder_action = "review"', 'approval.order_action is "review"; allowed: "auto".'),
+        (
+            '[approval.profiles.trader]\nthesis = "ask"',
+            'approval.profiles.trader.thesis is "ask"; allowed: "auto" or "review".',
+        ),
+        (
+            '[review]\nconflicts = "oldest"',
+            'review.conflicts is "oldest"; allowed: "ask", "newest" or "newest_validated".',
+        ),
+        (
+            '[review.expires]\nlesson = "soon"',
+            'review.expires.lesson is "soon"; allowed: an age such as "12h"',
+        ),
+        (
+            '[screening]\nsecrets = "allow"',
+            'screening.secrets is "allow"; allowed: "refuse", "mask" or "keep".',
+        ),
         (
             "[symbols.aliases]\nA = 1",
             "symbols.aliases.A is neither text nor a table; allowed: text, or a table such as",
@@ -257,6 +275,7 @@ def test_a_file_of_endless_nesting_or_size_is_refused(refuse: Refuse) -> None:
         '[agents.a]\nprofile = "trader"\npassword = "hunter2"',
         '[publish]\nkey = "hunter2"',
         '[publish]\nkey_env = "hunter2"',
+        '[checkpoint]\nkey = "hunter2"',
         '[publish]\nendpoint = "https://me:hunter2@example.test"',
         '[embedding]\nurl = "https://hunter2@example.test"',
         '[embedding]\napi_key = "hunter2"',
@@ -273,7 +292,8 @@ def test_a_secret_in_the_file_is_refused_with_advice_and_never_shown(refuse: Ref
 def test_the_advice_for_a_token_is_the_key_that_names_its_variable(refuse: Refuse) -> None:
     message = refuse('[agents.a]\nprofile = "trader"\ntoken = "x"').message
     assert 'agents.a.token_env = "DESKBOOK_AGENT_TOKEN"' in message
-    assert 'publish.key_env = "' in refuse('[publish]\napi-key = "x"').message
+    for section in ("publish", "checkpoint"):
+        assert f'{section}.key_env = "' in refuse(f'[{section}]\napi-key = "x"').message
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "https://", "https://a b", "http://a:99999", "http://[::1", "x"])

@@ -39,6 +39,15 @@ def ledger_v2(tmp_path: Path, fixtures: Path) -> Path:
 
 
 @pytest.fixture
+def ledger_v3(tmp_path: Path, fixtures: Path) -> Path:
+    """The committed ledger of schema 3 where a live ledger of the default strategy lies."""
+    path = tmp_path / "default" / "memory.sqlite"
+    path.parent.mkdir(mode=0o700)
+    path.write_bytes(lzma.decompress((fixtures / "ledger_v3.sqlite.xz").read_bytes()))
+    return path
+
+
+@pytest.fixture
 def raw() -> Callable[[Path], apsw.Connection]:
     return lambda path: apsw.Connection(str(path))
 

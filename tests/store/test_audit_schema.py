@@ -44,7 +44,7 @@ def first(path: Path) -> Finding:
     return verify(path, "default", None).findings[0]
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_a_file_that_names_another_schema_than_it_has_is_not_sound(path: Path, version: int) -> None:
     change(path, f"PRAGMA user_version = {version}")
     finding = first(path)
@@ -52,7 +52,7 @@ def test_a_file_that_names_another_schema_than_it_has_is_not_sound(path: Path, v
     assert not finding.derived
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_older_ledger_is_sound_when_it_was_upgraded(tmp_path: Path, version: int) -> None:
     path = ledger_path(tmp_path, "default", None)
     path.parent.mkdir(mode=0o700)

@@ -74,7 +74,7 @@ def test_an_entry_of_a_memory_costs_no_statement_but_that_of_its_terms(tmp_path:
         assert entries - 2 == size
         assert terms == size + 1  # and the row by which an index has more than one segment
         work.append(sum(counts.values()) - terms)
-    assert work[0] == work[1] < 100
+    assert work[0] == work[1] < 120
 
 
 def test_a_search_costs_at_most_one_statement(tmp_path: Path) -> None:
@@ -198,6 +198,7 @@ def test_a_moment_that_two_connections_cannot_share_is_tried_again(tmp_path: Pat
 def rewritten(path: Path, **changes: Any) -> int:
     """Change the last entry and make its hashes anew, as whoever owns the disk can; and its sequence."""
     with closing(apsw.Connection(str(path))) as connection:
+        guard = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'memory_events_no_update'").get
         connection.execute("DROP TRIGGER memory_events_no_update")
         row = connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM memory_events ORDER BY sequence DESC LIMIT 1"
@@ -220,10 +221,7 @@ def rewritten(path: Path, **changes: Any) -> int:
             f"UPDATE memory_events SET {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE sequence = ?",
             (*(entry[name] for name in COLUMNS), entry["sequence"]),
         )
-        connection.execute(
-            "CREATE TRIGGER memory_events_no_update BEFORE UPDATE ON memory_events"
-            "\n    BEGIN SELECT RAISE(ABORT, 'memory_events is append-only: no update'); END"
-        )
+        connection.execute(guard)
     return int(entry["sequence"])
 
 

@@ -11,6 +11,7 @@ from store.commands import CloseThesis, Decide, NoteRisk, OpenThesis, Remember, 
 from store.errors import IdempotencyConflict, InvalidInput, NotFound
 
 NOTE = Remember(text="once", tags=("a", "b"))
+DECISION = Decide(text="once", action="hold", tags=("a", "b"))
 
 
 def test_a_repeat_is_stored_once_and_answered_with_the_first_answer(seat: Any) -> None:
@@ -49,16 +50,30 @@ def test_clearing_the_tags_is_another_call_than_leaving_them(seat: Any, refused:
 
 def test_a_key_belongs_to_one_agent_one_tool_and_one_ledger(open_seat: Any) -> None:
     seat, other, run = open_seat(), open_seat("other"), open_seat("default", "r1")
+    first = seat.do(DECISION, "ann", key="k1", tool="remember")
     written = [
-        seat.do(NOTE, "ann", key="k1", tool="remember"),
-        seat.do(NOTE, "bob", key="k1", tool="remember"),
-        seat.do(NOTE, "ann", key="k1", tool="remember_note"),
-        seat.do(NOTE, "ann", key="k1", tool=None),
-        seat.do(NOTE, "ann", key="k2", tool="remember"),
-        other.do(NOTE, "ann", key="k1", tool="remember"),
-        run.do(NOTE, "ann", key="k1", tool="remember", now=run.clock.us),
+        first,
+        seat.do(DECISION, "bob", key="k1", tool="remember"),
+        seat.do(DECISION, "ann", key="k1", tool="remember_note"),
+        seat.do(DECISION, "ann", key="k1", tool=None),
+        seat.do(DECISION, "ann", key="k2", tool="remember"),
+        other.do(DECISION, "ann", key="k1", tool="remember"),
+        run.do(DECISION, "ann", key="k1", tool="remember", now=run.clock.us),
     ]
     assert len({answer.id for answer in written}) == len(written)
+    assert seat.do(DECISION, "ann", key="k1", tool="remember") == first
+
+
+def test_a_repeat_has_an_answer_of_its_own_under_its_key(open_seat: Any) -> None:
+    """What a key gives back is the count, not the first note; without a key each repeat is counted."""
+    seat = open_seat()
+    first = seat.do(NOTE, key="k1")
+    again = seat.do(NOTE, key="k2")
+    assert (again.id, again.extra) == (first.id, {"repeat": 1})
+    assert seat.do(NOTE, key="k2") == again
+    assert seat.do(NOTE, key="k1") == first
+    assert seat.do(NOTE).extra == {"repeat": 2}
+    assert len(seat.entries("memory.repeated")) == 2
 
 
 def test_a_key_counts_in_every_session_and_model_call_and_after_a_restart(open_seat: Any) -> None:

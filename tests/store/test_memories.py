@@ -65,7 +65,7 @@ def test_a_tag_is_stored_once_and_its_spellings_are_kept_in_the_event(seat: Any)
 
 
 def test_two_identical_entries_are_two_entries(seat: Any) -> None:
-    """P097: only the same key is folded; identical text is no sign of a repeat."""
+    """P097: of decisions and orders only the same key is folded; each is one of its own."""
     command = Decide(text="buy 10", symbol="AAPL", action="buy")
     ids = [
         seat.do(command).id,
@@ -134,10 +134,12 @@ def test_a_second_open_thesis_on_a_symbol_is_allowed_and_said_so(open_seat: Any)
     first = seat.do(OpenThesis(text="up", symbol="AAPL", direction="long"))
     second = seat.do(OpenThesis(text="down", symbol="aapl", direction="short"), "bob")
     assert first.warnings == ()
-    (warning,) = second.warnings
+    warning, contradiction = second.warnings
     assert first.id in warning
     assert "long" in warning
     assert "ann" in warning
+    assert first.id in contradiction
+    assert second.extra["similar"] == [{"id": first.id, "why": "direction"}]
     third = seat.do(OpenThesis(text="sideways", symbol="AAPL"))
     assert len(third.warnings) == 2
     assert other.do(OpenThesis(text="up", symbol="AAPL")).warnings == ()

@@ -199,6 +199,32 @@ def test_an_upgraded_ledger_takes_orders_on_the_theses_it_holds(ledger_v2: Path,
     assert verify(ledger_v2, "default", None).findings == ()
 
 
+def test_the_committed_ledger_of_schema_3_lets_no_content_go(ledger_v3: Path) -> None:
+    assert _schema_of(ledger_v3) == 3
+    connection = apsw.Connection(str(ledger_v3))
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert names >= {"memory_intents", "memory_holdings", "memory_events_call"}
+    assert names & {"memory_redactions", "memory_settlements", "memory_events_rare"} == set()
+    with pytest.raises(apsw.ConstraintError, match="no update"):
+        connection.execute("UPDATE memory_events SET content = '', content_salt = x'' WHERE sequence = 3")
+    connection.close()
+
+
+def test_a_ledger_of_schema_3_keeps_every_row_it_had_and_is_sound(ledger_v3: Path, open_seat: Any) -> None:
+    """P027"""
+    before = _tables(ledger_v3)
+    seat = open_seat()
+    after = _tables(ledger_v3)
+    assert {name: after[name] for name in before} == before
+    assert verify(ledger_v3, "default", None).findings == ()
+    assert seat.book.status().schema == schema.CURRENT
+    kept = ledger_v3.with_name("memory.sqlite.schema3.bak")
+    assert _schema_of(kept) == 3
+    assert _tables(kept) == before
+    seat.book.rebuild(lambda _: None)
+    assert _tables(ledger_v3) == after
+
+
 def _open_at_once(root: str, barrier: Any, answers: Any) -> None:
     barrier.wait(60)
     try:

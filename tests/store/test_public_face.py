@@ -12,7 +12,8 @@ from store.replies import SearchRequest
 from store.rows import Filter
 
 BOOK = {
-    "open": "root strategy run *create *begins *inherit *durability *clock *zone *symbols *encoder *ranking *product",
+    "open": "root strategy run *create *begins *inherit *durability *clock *zone *symbols *encoder *ranking *policy "
+    "*product",
     "execute": "caller command *idempotency_key",
     "answer": "written",
     "search": "caller request",
@@ -27,6 +28,14 @@ BOOK = {
     "show": "name as_of",
     "advance_clock": "caller now",
     "write_as_of": "as_of target",
+    "review_queue": "at *agent *limit",
+    "review_item": "memory_id at",
+    "reviews_due": "at *limit",
+    "open_flags": "at *reason *limit",
+    "begin_publication": "caller publication *reconciled",
+    "end_publication": "caller publication_id ended",
+    "unknown_before": "publication *reconciled",
+    "public_reason": "action_id",
     "head": "",
     "snapshot": "",
     "rebuild": "progress",
@@ -64,12 +73,14 @@ def test_what_a_caller_hands_in_has_exactly_these_fields() -> None:
         "agent", "profile", "session_id", "tool", "model_call_id", "now", "client", "revision", "deployment",
         "observer",
         "resolves_any",
+        "reviewer",
+        "host",
     ]  # fmt: skip
     assert list(SearchRequest.__slots__) == [
         "query", "conditions", "as_of", "limit", "cursor", "order", "detailed", "reply_chars",
     ]  # fmt: skip
     assert list(Filter.__slots__) == [
-        "kind", "symbol", "status", "tags", "agent", "since", "until", "lines",
+        "kind", "symbol", "status", "tags", "agent", "since", "until", "expired", "lines",
     ]  # fmt: skip
 
 

@@ -152,7 +152,7 @@ def test_nothing_relevant_returns_nothing_and_says_so(seat: Any) -> None:
 def test_the_best_match_comes_first_and_the_newer_of_equals(seat: Any) -> None:
     both = seat.do(Remember(text="zinc and cobalt")).id
     old = seat.do(Remember(text="zinc shipment")).id
-    new = seat.do(Remember(text="zinc shipment")).id
+    new = seat.do(Remember(text="zinc shipment"), "bob").id
     seat.do(Remember(text="zinc " + "filler " * 200))
     assert seat.ids("zinc cobalt")[:3] == [both, new, old]
 

@@ -12,8 +12,9 @@ from store.embedding.loading import Encoder
 from store.errors import EmbeddingFailed
 
 
-def write(seat: Any, count: int) -> list[str]:
-    return [seat.do(Remember(text=f"note number{number} of the desk")).id for number in range(count)]
+def write(seat: Any, count: int, agent: str = "ann") -> list[str]:
+    said = (Remember(text=f"note number{number} of the desk") for number in range(count))
+    return [seat.do(command, agent).id for command in said]
 
 
 @pytest.mark.parametrize("writes_more", [True, False])
@@ -26,7 +27,7 @@ def test_a_model_whose_vectors_became_shorter_begins_anew(
     desk.embed()
     later = desk_of(desk.seat, make_embedder(40))
     if writes_more:
-        write(later.seat, 2)
+        write(later.seat, 2, "bob")
     if searches_first:
         head = later.seat.book.head().sequence
         assert later.near("note number3 of the desk") == []
@@ -57,7 +58,7 @@ def test_told_how_long_the_vectors_are_now_it_begins_anew_before_any_search(
     assert later.near("note number3 of the desk")[0].cosine > 0.999
     assert later.index.catch_up(snapshot, later.embedder, 9, 40).versions == 0
     later.embedder = make_embedder(24)
-    write(desk.seat, 3)
+    write(desk.seat, 3, "bob")
     steps = [later.index.catch_up(snapshot, later.embedder, 9, 40).versions for _ in range(4)]
     assert steps == [0, 8, 0, 0]
     assert later.near("note number3 of the desk")[0].cosine > 0.999
@@ -124,7 +125,7 @@ def test_a_fallback_model_with_another_dimension_ends_neither_writing_nor_search
     seat.book.embed_next()
     assert seat.find("number2")["hits"][0]["id"] == ids[2]
     model.dimensions = 24
-    ids += write(seat, 3)
+    ids += write(seat, 3, "bob")
     for query in ("number1 desk", "number1 desk again"):
         assert seat.ids(query)[:1] == [ids[1]] or ids[1] in seat.ids(query)
     seat.do(Remember(text="written all the same"))

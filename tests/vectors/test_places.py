@@ -15,9 +15,9 @@ from store.embedding.loading import Encoder
 from store.errors import EmbeddingFailed, StoreError
 
 
-def write(desk: Any, count: int = 4) -> None:
-    for number in range(count):
-        desk.seat.do(Remember(text=f"note number{number} of the desk"))
+def write(desk: Any, agent: str = "ann") -> None:
+    for number in range(4):
+        desk.seat.do(Remember(text=f"note number{number} of the desk"), agent)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -31,7 +31,7 @@ def outside(desk: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     desk.embed()
     place = tmp_path_factory.mktemp("outside") / "vectors"
     shutil.move(desk.folder, place)
-    write(desk)
+    write(desk, "bob")
     return place
 
 
@@ -130,7 +130,7 @@ def test_a_batch_that_fails_leaves_no_file_open(desk: Any, monkeypatch: pytest.M
     """An endpoint may be out of reach for days, and is asked every few seconds."""
     write(desk)
     desk.embed()
-    write(desk)
+    write(desk, "bob")
 
     def fail(texts: Any) -> Any:
         raise EmbeddingFailed("gone")
