@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from server.reviewers import VARIABLE
 from store import Book, Caller
 from store.commands import Propose
+from store.rows import EntryFilter
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -27,6 +28,7 @@ from pathlib import Path
 from server.commands.place import find_place
 from store import Caller
 from store.commands import Propose
+from store.rows import EntryFilter
 book = find_place(Path(sys.argv[1]), Path(sys.argv[2]), None, None, environ={}).open()
 sys.stdin.readline()
 for number in range(10):
