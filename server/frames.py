@@ -17,6 +17,7 @@ from mcp_types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
+    ErrorData,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
@@ -113,7 +114,7 @@ class LineSplitter:
 
 
 def read_line(line: bytes | Oversize, limit: int) -> Frame | None:
-    """Read one line; None stands for a malformed notification or response, which JSON-RPC never answers.
+    """Read one line; None stands for a malformed notification or an answer to nobody, which JSON-RPC never answers.
 
     Lone surrogates, NaN and infinities pass through inside `params`, as do integers too long to convert
     (as infinities), so that the code that knows the fields can refuse them by name. `limit` is the cap in
@@ -255,7 +256,7 @@ def _as_message(value: Any) -> JSONRPCMessage | Refusal | None:
     if "method" in value:
         return _as_call(value, request_id)
     if "result" in value or "error" in value:
-        return _as_reply(value)
+        return _as_reply(value, request_id)
     return Refusal(INVALID_REQUEST, 'not a JSON-RPC message: it has no "method"', request_id)
 
 
@@ -275,12 +276,16 @@ def _as_call(value: dict[str, Any], request_id: float | str | None) -> JSONRPCMe
     return JSONRPCRequest(id=request_id, **fields)
 
 
-def _as_reply(value: dict[str, Any]) -> JSONRPCMessage | None:
+def _as_reply(value: dict[str, Any], request_id: float | str | None) -> JSONRPCMessage | None:
+    """What a client answers; where that is malformed, the error that lets whoever asked wait no longer."""
     model = JSONRPCResponse if "result" in value else JSONRPCError
     try:
         return model.model_validate(value, by_name=False)
     except ValidationError:
-        return None
+        if request_id is None or isinstance(request_id, float):
+            return None
+        error = ErrorData(code=INVALID_REQUEST, message="the answer is not one that JSON-RPC knows")
+        return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 def _echoable(raw: object) -> int | float | str | None:

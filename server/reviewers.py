@@ -40,6 +40,7 @@ from store.names import name_fault
 from . import __version__
 from .config_faults import shown
 from .identity import LOCAL_AGENT
+from .near_miss import did_you_mean
 from .permissions import PROFILES
 from .reviewer_file import (
     Reviewer,
@@ -58,6 +59,7 @@ from .typed import place_words, with_place
 VARIABLE: Final = "DESKBOOK_REVIEWER_TOKEN"
 PREFIX: Final = "dbr_"
 SHORTEST: Final = 12
+_CONFUSABLE: Final = ("Latin", "Cyrillic", "Greek")
 LONGEST: Final = 1_024
 FAILURES: Final = 10
 """So many wrong passphrases within an hour close the door for a minute; so does each one after them."""
@@ -94,12 +96,7 @@ def prove(
 ) -> str:
     """The name of the reviewer whose token or passphrase is at hand; raises as `reviewer_caller` does."""
     path = reviewer_path(settings.store.root)
-    known = read_reviewers(path).reviewers
-    if not known:
-        raise PermissionDenied(
-            "Nobody is a reviewer of this store yet.",
-            hint=_typed("Become one: `deskbook reviewer add NAME` asks for a passphrase.", settings),
-        )
+    known = _known(settings)
     if token := environ.get(VARIABLE):
         return _by_token(settings, known, name, token, tool)
     if name is None:
@@ -114,6 +111,26 @@ def prove(
     given = typer.prompt(f"Passphrase of reviewer {shown(name)}", hide_input=True, err=True)
     _by_passphrase(settings, path, name, given, tool, now)
     return name
+
+
+def check_named(settings: Settings, name: str | None, environ: Mapping[str, str]) -> None:
+    """Raise what is wrong with who somebody says to be, before they are asked anything: names are no secret.
+
+    Raises PermissionDenied where there is no reviewer at all, NotFound where nobody goes by `name`, ConfigError where
+    there are several and no name. Beside a token nothing is asked, and `prove` refuses and records what does not fit.
+    """
+    known = _known(settings)
+    if environ.get(VARIABLE):
+        return
+    names = [reviewer.name for reviewer in known]
+    if name is not None and name not in names:
+        raise NotFound(
+            f"There is no reviewer {shown(name)}{did_you_mean(name, names)}.",
+            field="--as",
+            hint=_typed("`deskbook reviewer list` names them.", settings),
+        )
+    if name is None:
+        _only(known)
 
 
 def add_passphrase(path: Path, name: str, passphrase: str, now: Now = time.time) -> None:
@@ -155,6 +172,12 @@ def check_new_name(settings: Settings, name: str) -> None:
     fault = name_fault(name)
     if fault:
         raise InvalidInput(f"The reviewer's name {fault}.", field="NAME", hint=f"Allowed: {NAME}.")
+    if len(scripts := _scripts(name)) > 1:
+        raise InvalidInput(
+            f"The reviewer's name mixes letters of {' and '.join(scripts)}, some of which look alike.",
+            field="NAME",
+            hint="Write it in the letters of one script.",
+        )
     if fault := taken(settings, name):
         raise InvalidInput(
             f"{shown(name)} cannot be a reviewer's name: {fault}.",
@@ -215,6 +238,17 @@ def refuse_in_server(settings: Settings, environ: Mapping[str, str]) -> None:
                 field="agents",
                 hint="Rename the agent, or remove the reviewer: `deskbook reviewer remove NAME`.",
             )
+
+
+def _known(settings: Settings) -> tuple[Reviewer, ...]:
+    """Who may review; raises PermissionDenied where nobody may."""
+    known = read_reviewers(reviewer_path(settings.store.root)).reviewers
+    if not known:
+        raise PermissionDenied(
+            "Nobody is a reviewer of this store yet.",
+            hint=_typed("Become one: `deskbook reviewer add NAME` asks for a passphrase.", settings),
+        )
+    return known
 
 
 def _put(path: Path, name: str, now: Now, proof: Mapping[str, object]) -> None:
@@ -296,6 +330,12 @@ def _only(known: tuple[Reviewer, ...]) -> str:
         field="--as",
         hint=f"Say who you are: --as NAME, one of {', '.join(shown(each.name) for each in known)}.",
     )
+
+
+def _scripts(name: str) -> list[str]:
+    """Which of the scripts whose letters pass for each other's a name has letters of."""
+    letters = [unicodedata.name(letter, "") for letter in unicodedata.normalize("NFKC", name)]
+    return [script for script in _CONFUSABLE if any(each.startswith(script.upper()) for each in letters)]
 
 
 def _alike(name: str) -> str:

@@ -10,7 +10,9 @@ absolute here.
 
 from __future__ import annotations
 
+import re
 import tomllib
+from ast import literal_eval
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +51,7 @@ _FLAGS: Final[Mapping[str, str]] = MappingProxyType(
         "port": "http.port",
     }
 )
+_TWICE: Final = re.compile(r"Cannot declare (?P<keys>\(.+\)) twice \(at line (?P<line>\d+)")
 _PATHS: Final = (("store", "root"), ("http", "tls_cert"), ("http", "tls_key"))
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
@@ -164,10 +167,21 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        if twice := _TWICE.search(str(error)):
+            raise _declared_twice(path, twice) from None
         reason = str(error).replace("at end of document", f"at line {len(text.splitlines())}, the last")
         raise ConfigError(f"The config file {path} is not valid TOML: {reason}.", field="config") from None
     except RecursionError:
         raise ConfigError(f"The config file {path} is nested too deeply.", field="config") from None
+
+
+def _declared_twice(path: Path, found: re.Match[str]) -> ConfigError:
+    section = dotted(literal_eval(found["keys"]))
+    return ConfigError(
+        f"The config file {path} has the section [{section}] twice, the second time at line {found['line']}.",
+        field=section,
+        hint="Merge the two: move the lines of the second under the first, and take its heading away.",
+    )
 
 
 def _place_paths(given: dict[str, Any], folder: Path) -> None:

@@ -19,10 +19,11 @@ from .ledger import Draft
 from .lifecycle import ENDED, ORDER_ACTION, REPEATABLE, THESIS
 from .planning import Plan, about
 from .policy import Policy
-from .review_events import Repeated
+from .review_events import Edited, Repeated
 from .rows import Said, Version
 from .screening.commands import Screened
 from .screening.contradictions import Claim, compare
+from .screening.instructions import instructs
 from .screening.nearness import nearest
 from .terms import query_terms, same_mark
 from .view import View
@@ -34,6 +35,7 @@ COMPARED: Final = 5
 """Of those so many, the likest, are taken apart and compared."""
 
 ALIKE_TOLD: Final = 5
+_KEPT_WORDS: Final = ("category", "horizon", "target", "invalidation")
 SEARCHES_LINKED: Final = 20
 _WORDS: Final = 3
 _COMPARED_KINDS: Final = frozenset(REPEATABLE)
@@ -44,11 +46,13 @@ _TERMS: Final = ("category", "action", "outcome", "direction", "horizon", "targe
 class ConfirmationNeeded(Exception):
     """A person is to be asked in the host before the memory is kept; nothing was written."""
 
-    def __init__(self, kind: str, text: str, symbol: str | None) -> None:
+    def __init__(self, kind: str, event: Recorded, symbol: str | None, replaced: str | None = None) -> None:
         super().__init__("a person is to be asked")
         self.kind = kind
-        self.text = text
+        self.event = event
         self.symbol = symbol
+        self.replaced = replaced
+        """The text of the memory that the event supersedes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,11 @@ class Admission:
             return _first(planned, self._reworded(event, draft.subject_id))
         if not isinstance(event, Recorded):
             return replace(
-                _first(planned, self._marked(event)),
-                before=tuple(replace(each, event=self._marked(each.event)) for each in planned.before),
+                _first(planned, self._edited(draft)),
+                before=tuple(replace(each, event=self._edited(each)) for each in planned.before),
             )
-        standing = self._standing(event, kind, draft.symbol)
+        before = self._said_before(event, kind, draft.symbol)
+        standing = self._standing(event, before)
         if standing is not None:
             return self._repeat(standing)
         state = self._review_state(event, kind, draft.symbol)
@@ -90,7 +95,8 @@ class Admission:
         searches = self._searches()
         if isinstance(event, DecisionRecorded) and draft.retrieval_id is None and searches:
             changes["retrievals"] = tuple(searches)
-        changes["notices"] = (*event.notices, *self._notices(state, draft.subject_id, alike))
+        notices = (*self._notices(state, draft.subject_id, alike), *_rejections(before))
+        changes["notices"] = (*event.notices, *notices)
         admitted = self._marked(event.model_copy(update=changes))
         lineage = draft.retrieval_id or (searches[0] if searches else None)
         return replace(
@@ -104,15 +110,28 @@ class Admission:
         )
 
     def _reworded(self, event: ThesisUpdated, thesis_id: str) -> Event:
-        """The new wording of a thesis, which waits as the thesis itself would have to."""
+        """The new wording of a thesis, which waits where the thesis would have to; the old one stands meanwhile."""
         changes: dict[str, Any] = {}
+        old = self.view.version(thesis_id)
         if not self.caller.reviewer and self.policy.gate(self.caller.profile, THESIS) != "auto":
-            self._refuse_too_many()
+            waits = old is not None and (old.review_state == "pending" or "proposed" in old.details)
+            if not waits:
+                self._refuse_too_many()
             until = later(self.view.at, self.policy.pending_lasts)
             changes = {"review_state": "pending", "pending_until": until}
         notices = self._notices(changes.get("review_state", "none"), thesis_id, [])
         changes["notices"] = (*event.notices, *notices)
-        return self._marked(event.model_copy(update=changes))
+        return self._with_what_stays(event.model_copy(update=changes), old)
+
+    def _with_what_stays(self, event: ThesisUpdated | Edited, old: Version | None) -> Event:
+        """The event marked by the memory as it will stand: its new words and the terms that it keeps."""
+        marked = self._marked(event)
+        if old is None:
+            return marked
+        kept = [old.details.get(name) for name in _KEPT_WORDS if getattr(event, name, None) is None]
+        kept += [*(old.tags if event.tags is None else ()), old.symbol]
+        why = (*self.screened.suspicious, *instructs("\n".join(str(word) for word in kept if word)))
+        return marked.model_copy(update={"suspicious": tuple(dict.fromkeys(why))}) if why else marked
 
     def _beside(self, draft: Draft, searches: list[str]) -> Draft:
         """What is recorded with the first entry, such as the decision behind an order: its words are the same."""
@@ -122,6 +141,11 @@ class Admission:
         event = self._marked(draft.event.model_copy(update=linked))
         return replace(draft, event=event, retrieval_id=searches[0] if searches else None)
 
+    def _edited(self, draft: Draft) -> Event:
+        if isinstance(draft.event, Edited):
+            return self._with_what_stays(draft.event, self.view.version(draft.subject_id))
+        return self._marked(draft.event)
+
     def _marked(self, event: Event) -> Event:
         """The event with what was masked in it, and why it seems to instruct its reader."""
         told = {"masked": self.screened.masked, "suspicious": self.screened.suspicious}
@@ -130,16 +154,22 @@ class Admission:
             update={name: value for name, value in told.items() if value and name in known}
         )
 
-    def _standing(self, event: Recorded, kind: str, symbol: str | None) -> Version | None:
-        """The caller's own memory that says the same word for word, on the same terms, and holds for as long."""
-        if kind not in REPEATABLE or getattr(event, "supersedes", None) is not None:
-            return None
+    def _said_before(self, event: Recorded, kind: str, symbol: str | None) -> list[Version]:
+        """The caller's own memories that say the same word for word, whatever became of them, the newest first."""
+        if kind not in REPEATABLE:
+            return []
         mark = same_mark(self.caller.agent, kind, symbol, event.text)
-        for version in self.transaction.same(mark, self.view.cut):
-            same = (version.agent, version.kind, version.symbol, version.text)
-            if same != (self.caller.agent, kind, symbol, event.text) or version.review_state == "rejected":
-                continue
-            if version.status in (*ENDED, "closed") or self._is_over(version):
+        wanted = (self.caller.agent, kind, symbol, event.text)
+        found = self.transaction.same(mark, self.view.cut)
+        return [each for each in found if (each.agent, each.kind, each.symbol, each.text) == wanted]
+
+    def _standing(self, event: Recorded, before: list[Version]) -> Version | None:
+        """The one of those that still stands or waits, on the same terms, and holds for as long."""
+        if getattr(event, "supersedes", None) is not None:
+            return None
+        for version in before:
+            over = version.status in (*ENDED, "closed") or version.review_state == "rejected"
+            if over or self._is_over(version):
                 continue
             asked = [
                 (event.review_by, version.stale_at),
@@ -156,9 +186,10 @@ class Admission:
 
     def _repeat(self, standing: Version) -> Plan:
         count = self.transaction.count_repeats(standing.memory_id, self.view.cut) + 1
+        how = "waits for a person" if standing.review_state == "pending" else "stands"
         notice = (
-            f"This is word for word {standing.memory_id}, which stands; it was counted ({count}) and nothing new "
-            "was kept. Say what is new, or go on."
+            f"This is word for word {standing.memory_id}, which {how}; it was counted ({count}) and nothing new was "
+            "kept, other tags neither. Say what is new, or go on."
         )
         event = Repeated(count=count, notices=(notice, *self._of_standing(standing)))
         return Plan((about(standing, event),))
@@ -178,7 +209,9 @@ class Admission:
         if gate == "ask" and self.caller.host == "confirmed":
             return "host_confirmed"
         if gate == "ask" and self.caller.host == "asks":
-            raise ConfirmationNeeded(kind, event.text, symbol)
+            old = getattr(event, "supersedes", None)
+            standing = None if old is None else self.view.version(old)
+            raise ConfirmationNeeded(kind, event, symbol, None if standing is None else standing.text)
         if gate == "auto":
             return "none"
         self._refuse_too_many()
@@ -256,6 +289,15 @@ class Admission:
             )
         if self.screened.masked:
             yield f"What seemed to be a secret was masked in {', '.join(self.screened.masked)}."
+
+
+def _rejections(before: list[Version]) -> Iterator[str]:
+    """What its author must know who says again what a reviewer has rejected."""
+    for version in before:
+        if version.review_state == "rejected":
+            by = version.details.get("reviewed_by", "a reviewer")
+            yield f"{by} rejected the same words before, as {version.memory_id}; get_memory says why."
+            return
 
 
 def _how(memory_id: str) -> str:

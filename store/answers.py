@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .engines.base import Snapshot
 from .entry import Entry
 from .errors import StoreDamaged
-from .events import AnyEvent, ClockAdvanced, OrderIntended, PositionsReported, Recorded
+from .events import AnyEvent, ClockAdvanced, OrderIntended, PositionsReported, Recorded, ThesisUpdated
 from .ledger import event_of
 from .render import cut_text
 from .replies import Written
-from .review_events import Repeated
+from .review.items import FLAGGED
+from .review_events import Repeated, Settled
 from .rows import Version
 
 REASON_PREVIEW = 800
@@ -36,10 +38,20 @@ def written(snapshot: Snapshot, entry: Entry) -> Written:
         sequence=entry.sequence,
         event_id=entry.event_id,
         effective_at=entry.effective_at,
-        warnings=tuple(getattr(event, "notices", ())),
+        warnings=(*getattr(event, "notices", ()), *_settled(snapshot, entry)),
         extra=_standing(version, event)
         | (_reference(entry, event) if isinstance(event, OrderIntended) else _order(version.details)),
     )
+
+
+def _settled(snapshot: Snapshot, entry: Entry) -> Iterator[str]:
+    """What the configured policy made of a flag at once, in the entry behind it."""
+    following = snapshot.entry(entry.sequence + 1) if entry.event_type == FLAGGED else None
+    if following is None or following.event_type != "review.settled":
+        return
+    event = event_of(following)
+    if isinstance(event, Settled) and event.flag == entry.sequence and event.policy is not None:
+        yield f"By the desk's policy ({event.policy}) the newer holds: {event.supersedes} was ended."
 
 
 def _standing(version: Version, event: AnyEvent) -> dict[str, Any]:
@@ -49,6 +61,8 @@ def _standing(version: Version, event: AnyEvent) -> dict[str, Any]:
         told["review_state"] = version.review_state
     if version.review_state == "pending" and "pending_until" in version.details:
         told["pending_until"] = version.details["pending_until"]
+    if isinstance(event, ThesisUpdated) and event.review_state == "pending":
+        told |= {"review_state": "pending", "pending_until": event.pending_until}
     if isinstance(event, Recorded) and event.alike:
         told["similar"] = [alike.model_dump() for alike in event.alike]
     if isinstance(event, Repeated):

@@ -58,11 +58,13 @@ _COMMON: Mapping[str, type] = {
 # What every recorded memory may hold and its details do repeat.
 _OF_ADMISSION: Mapping[str, type] = {
     "pending_until": int,
-    "alike": object,
-    "suspicious": object,
-    "masked": object,
-    "retrievals": object,
+    "alike": list,
+    "suspicious": list,
+    "masked": list,
+    "retrievals": list,
 }
+_ALIKE = {"id", "why"}
+_WHYS = ("near_repeat", "direction", "target", "horizon", "number", "negation")
 # What else each type may hold: text, or with `object` any JSON.
 _DETAILS: Mapping[str, Mapping[str, type]] = {
     "memory.recorded": {"category": str, "supersedes": str},
@@ -126,7 +128,11 @@ class PlainVersions:
             if (wanted := _COMMON.get(name)) is not None:
                 if type(value) is not wanted or (type(value) is list and not _texts(value)):
                     return None
-            elif (wanted := told.get(name, _OF_ADMISSION.get(name))) is not None and (
+            elif (wanted := _OF_ADMISSION.get(name)) is not None:
+                if type(value) is not wanted or not (wanted is int or _admitted(name, value)):
+                    return None
+                details[name] = value
+            elif (wanted := told.get(name)) is not None and (
                 type(value) is wanted or (wanted is object and _plain(value))
             ):
                 details[name] = value
@@ -211,6 +217,16 @@ def _items(items: list[Any], wanted: Mapping[str, type]) -> bool:
             if type(value) is not wanted.get(name) or (type(value) is int and abs(value) > _MOST_INTEGER):
                 return False
     return True
+
+
+def _admitted(name: str, values: Any) -> bool:
+    """Whether a list of _OF_ADMISSION holds what it may: memories that are alike and in what, else text."""
+    if name != "alike":
+        return _texts(values)
+    return all(
+        type(each) is dict and each.keys() == _ALIKE and type(each["id"]) is str and each["why"] in _WHYS
+        for each in values
+    )
 
 
 def _simple(filters: Content) -> bool:

@@ -114,7 +114,7 @@ class Book(ReviewDesk, Publications):
         says otherwise. Raises ConfirmationNeeded where the caller's person is to be asked first.
         """
         key = None if idempotency_key is None else identifier(idempotency_key, field="idempotency_key")
-        screened = screen(command, self._policy.secrets)
+        screened = screen(command, self._policy.secrets, key)
 
         def job(transaction: Transaction) -> Written:
             head = head_of(transaction)

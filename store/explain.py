@@ -29,6 +29,8 @@ _SESSION_SHOWINGS = 20
 _JUDGEMENTS = 10_000
 _NAMED = 10
 _SHOWINGS = ("memory.retrieved", "memory.delivered")
+GONE = "(redacted)"
+"""What stands for a text that was taken away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
             field="memory_id",
             hint="Find decisions and theses with search_memory; orders with list_unreconciled_orders.",
         )
-    related = _related(view, subject)
+    related = {name for name in _related(view, subject) if not _is_hidden(view, name)}
     found: dict[str, Entry] = {}
     for name in related:
         for entry in view.history(name):
@@ -106,6 +108,13 @@ def explain(view: View, renderer: Renderer, memory_id: str) -> Explanation:
         "steps": [_step(entry, renderer, own=_is_own(entry, view)) for entry in ordered[-MOST_ENTRIES:]],
     }
     return Explanation(body)
+
+
+def _is_hidden(view: View, name: str) -> bool:
+    """Whether a memory is there that the reader may not see."""
+    return view.version(name) is None and any(
+        layer.snapshot.version(name, layer.cut) is not None for layer in view.layers
+    )
 
 
 def _order_status(view: View, subject: Version) -> dict[str, str]:
@@ -242,7 +251,8 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
     """One entry in words."""
     symbol = f" {entry.symbol}" if entry.symbol else ""
     if entry.event_type == "memory.retrieved":
-        asked = " ".join(content["query"].split()) or "the newest"
+        listed = "the newest" if content["mode"] == "recent" else GONE
+        asked = " ".join(content["query"].split()) or listed
         return f'searched for "{asked}": {content["total"]} found, {len(content["selected"])} handed over'
     if entry.event_type == "memory.delivered":
         return f"was shown {'the state' if content['surface'] == 'state' else entry.subject_id}"
@@ -251,7 +261,7 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
         named = "".join(f" {term}" for term in terms if term is not None)
         return (
             f"intended to {content['operation']}{symbol}{named}{_order_named(content)}:"
-            f" {' '.join(content['text'].split())}"
+            f" {' '.join(content['text'].split()) or GONE}"
         )
     if entry.event_type == "order.submitted":
         return f"the broker has the order{symbol} {entry.subject_id}"
@@ -279,6 +289,8 @@ def _what(entry: Entry, content: dict[str, Any]) -> str:
         ]
         return f"closed the thesis: {', '.join(told) or 'no outcome'}"
     said = content.get("text") or content.get("message") or content.get("note") or content.get("status") or ""
+    if not said and (content.get("text") == "" or content.get("message") == ""):
+        said = f"{content.get('action', '')} {GONE}"
     return f"{entry.event_type}{symbol}: {' '.join(str(said).split())}"
 
 

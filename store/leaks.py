@@ -32,7 +32,7 @@ from .ledger import genesis_of
 from .lifecycle import ORDER_STATUSES, first_status
 from .paths import ledger_path, refuse_links
 from .projection import Before, project
-from .render import trust_word, unquoted
+from .render import in_words, trust_word, unquoted
 from .rows import Version
 
 VERSION_EVENTS = frozenset(
@@ -43,7 +43,9 @@ VERSION_EVENTS = frozenset(
 SHOWINGS = ("memory.retrieved", "memory.delivered")
 _ALL = 2**62
 _MARK = "…"
-_REPLY = frozenset({"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message", "semantic"})
+_REPLY = frozenset(
+    {"notice", "retrieval_id", "total", "truncated", "cursor", "hits", "message", "semantic", "outcomes"}
+)
 _HIT_FACTS = (
     *("kind", "symbol", "agent", "profile", "tags", "imported", "source_at", "source_agent"),
     *("trust", "suspicious", "review_state"),
@@ -157,10 +159,18 @@ def _said_by(row: Version, name: str, shown: Any) -> bool:
             return parse_instant(shown, field=name) == kept
         except InvalidInput:
             return False
-    if isinstance(shown, str) and shown.endswith(_MARK):
-        whole = kept if isinstance(kept, str) else json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-        return whole.startswith(shown.removesuffix(_MARK))
-    return bool(shown == kept)
+    return _is_shown(kept, shown)
+
+
+def _is_shown(kept: Any, shown: Any) -> bool:
+    """Whether a value is what was kept, quoted or not and cut or not."""
+    if not isinstance(shown, str):
+        return any(shown == told for told in (kept, *(in_words(kept, every=each) for each in (True, False))))
+    whole = kept if isinstance(kept, str) else json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+    return any(
+        told == kept or (told.endswith(_MARK) and whole.startswith(told.removesuffix(_MARK)))
+        for told in (shown, unquoted(shown))
+    )
 
 
 def _origin(row: Version, shown: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from .commands import (
     UpdateThesis,
 )
 from .engines.base import Transaction
+from .entry import Entry
 from .errors import (
     IllegalTransition,
     InvalidInput,
@@ -221,14 +222,31 @@ def _(command: FlagMemory, transaction: Transaction, caller: Caller, view: View)
             raise InvalidInput(
                 "other_id names the same memory.", field="other_id", hint="Name the memory it conflicts with."
             )
+    note = short_text(command.note, field="note", longest=NOTE_CHARS)
+    said = (caller.agent, memory.memory_id, command.reason, other.memory_id if other else None, note)
+    standing = _standing_flag(said, transaction, view)
+    if standing is not None:
+        return Plan(standing=standing, warnings=("You have said so before, and a person has yet to answer.",))
     event = Flagged(
         reason=command.reason,
         other_id=other.memory_id if other else None,
-        note=short_text(command.note, field="note", longest=NOTE_CHARS),
+        note=note,
     )
     if other is None or command.reason != "conflicting":
         return Plan((about(memory, event),))
-    return Plan((about(memory, event),), then=lambda flagged: by_policy(flagged, memory, other, view))
+    return Plan(
+        (about(memory, event),), then=lambda flagged: by_policy(flagged, memory, other, transaction, view)
+    )
+
+
+def _standing_flag(said: tuple[str | None, ...], transaction: Transaction, view: View) -> Entry | None:
+    """The entry of the open flag that says the same word for word; one whose content was taken away says nothing."""
+    for flag in transaction.flags_on((str(said[1]),), view.cut):
+        if (flag.agent, flag.memory_id, flag.reason, flag.other_id, flag.note) == said:
+            entry = transaction.entry(flag.sequence)
+            if entry is not None and entry.content_salt:
+                return entry
+    return None
 
 
 def _common(command: Recording, view: View) -> dict[str, object]:

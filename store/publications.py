@@ -28,6 +28,12 @@ from .rows import EntryFilter
 
 COMMIT_SECONDS: Final = 10.0
 SUBJECT: Final = "publication"
+ORDERS_LOOKED_AT: Final = 1_000
+"""In a text that is to be public, the private reasons of so many of the newest order actions are looked for."""
+
+LEAST_HELD: Final = 12
+"""A private reason of fewer characters is found where it is the whole text: "dip" stands in many a text."""
+
 _ALL: Final = 2**62
 
 Outcome = Literal["published", "refused", "unknown"]
@@ -102,11 +108,25 @@ class Publications(Readings):
         """The public reason of an order action, never the private one.
 
         Raises Conflict in a run, NotFound for an id that names no order action of this ledger or one without a
-        public reason.
+        public reason, InvalidInput where the public reason is the private one.
         """
         self._refuse_run()
         with self._engine.read() as snapshot:
             return _public_reason(snapshot, head_of(snapshot).sequence, action_id)
+
+    def private_reason_in(self, body: str) -> str | None:
+        """The newest order action whose private reason a text is, or holds whole, white space and capitals aside.
+
+        Only the last 1,000 order actions are looked at.
+        """
+        text = _plain(body)
+        orders = EntryFilter(event_type="order_action.recorded", newest_first=True, limit=ORDERS_LOOKED_AT)
+        with self._engine.read() as snapshot:
+            for entry in snapshot.entries(orders):
+                reason = _plain(json.loads(entry.content).get("text", ""))
+                if reason and (reason == text or (len(reason) >= LEAST_HELD and reason in text)):
+                    return entry.subject_id
+        return None
 
     def unknown_before(self, publication: Publication, *, reconciled: bool) -> str | None:
         """The id of the earlier try that is unknown and that a person looked for; None without one.
@@ -210,7 +230,19 @@ def _public_reason(snapshot: Snapshot, cut: int, action_id: str) -> str:
             field="action_id",
             hint="Write what may be public into a file and publish that: --body FILE.",
         )
+    if _plain(str(told)) == _plain(action.text):
+        raise InvalidInput(
+            f"The public reason of {action.memory_id} is its private one, which is never published.",
+            field="action_id",
+            hint="Write a public_reason of its own next time; what may be public of this one goes into a file: "
+            "--body FILE.",
+        )
     return str(told)
+
+
+def _plain(text: str) -> str:
+    """The words of a text, whatever stands between them and whichever of their letters are capitals."""
+    return " ".join(text.casefold().split())
 
 
 def _refuse_again(earlier: Earlier | None, reconciled: str | None) -> None:

@@ -28,7 +28,7 @@ from .projection import shown_text
 from .render import NOTICE, Renderer, as_text
 from .replies import Reply, SearchRequest
 from .rows import Delivery, EntryFilter, Filter, Head, Version
-from .screening.commands import screen_query
+from .screening.commands import screen_search
 from .search import cursor
 from .search.meaning import LedgerVectors, Meaning
 from .search.recall import Question, recall, selected
@@ -95,7 +95,7 @@ class Readings:
                 field="limit",
                 hint="Page on with the cursor.",
             )
-        request = replace(request, conditions=known_conditions(request.conditions))
+        typed, request = request.conditions, replace(request, conditions=known_conditions(request.conditions))
         retrieval_id = new_id(RETRIEVAL)
         meaning = self._meant(request.query)
         with self._engine.read() as snapshot:
@@ -124,7 +124,7 @@ class Readings:
                 conflicts = view.conflicts(hit.version.memory_id for hit in found.hits)
                 similar = () if found.total else self._similar(view, request.conditions.symbol)
         reply, given = show_hits(self._renderer, request, place, found, retrieval_id, similar, conflicts)
-        recorded = replace(question, query=screen_query(request.query, self._policy.secrets))
+        recorded = screen_search(question, typed, self._policy.secrets)
         event = found.record(recorded, request.as_of, given, reply.text)
         draft = Draft(event, "retrieval", retrieval_id, retrieval_id=retrieval_id)
         self._record_search(caller, draft)

@@ -75,11 +75,13 @@ class Renewed(Event):
 class Settled(Event):
     """A flag was answered, by a person or by the configured policy; `flag` is the entry that raised it.
 
-    For a conflict, `contradicts` is the other memory and `supersedes` the one that lost.
+    For a conflict, `contradicts` is the other memory and `supersedes` the one that lost; `also` are the entries of
+    other flags that say the same of the two.
     """
 
     type: Literal["review.settled"] = "review.settled"
     flag: int
+    also: tuple[int, ...] | None = None
     resolution: Resolution
     supersedes: str | None = None
     contradicts: str | None = None

@@ -10,6 +10,7 @@ from .entry import Entry
 from .render import NOTICE, Renderer, as_text, quoted
 from .replies import Reply, SearchRequest
 from .rows import Filter, Flag, Version
+from .screening.instructions import reads_as_order
 from .search import cursor
 from .search.recall import Found, Hit
 
@@ -62,6 +63,8 @@ def show_hits(
             "cursor": onward if more else None,
             "hits": hits,
         }
+        if any(found.outcomes):
+            body["outcomes"] = dict(zip(("wins", "losses"), found.outcomes, strict=True))
         if found.lack is not None:
             body["semantic"] = LACKS[found.lack]
         if not found.total:
@@ -178,7 +181,7 @@ def _page(
     end = place.offset + chunk
     memory = renderer.detailed(version, place.at, chunk)
     text = version.text[place.offset : end]
-    memory["text"] = quoted(text) if "suspicious" in version.details else text
+    memory["text"] = quoted(text) if "suspicious" in version.details or reads_as_order(text) else text
     memory.pop("text_truncated", None)
     onward = cursor.encode(cursor.Place(place.cut, place.at, end), version.memory_id, Filter())
     return {

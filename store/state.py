@@ -18,7 +18,7 @@ from .render import NOTICE, Renderer, as_text, cut_text, terms_of
 from .rows import Caution, Filter, Flag, Holdings, Version
 from .search.recall import selected
 from .view import Place, View
-from .withholding import safe_order, unless_instructing, withheld
+from .withholding import withheld, without_orders
 
 STATE_SCHEMA = 1
 SECTION = 8
@@ -98,7 +98,7 @@ def build_state(
     if not sections.counts["memories"]:
         head["empty"] = EMPTY
     for longest in _TEXT_STEPS:
-        body = head | _render(sections, renderer, view.at, longest)
+        body = _body(head, sections, renderer, view.at, longest)
         text = as_text(body)
         if len(text) <= cap:
             return State(body, text, _shown(sections))
@@ -119,7 +119,7 @@ def _collect(view: View, renderer: Renderer, caller: Caller) -> _Sections:
     theses = [withheld(version) for version in view.versions(open_theses, limit=SECTION)]
     lessons = [withheld(version) for version in view.versions(validated, limit=SECTION)]
     risks = [withheld(version) for version in view.versions(active, limit=RISKS)]
-    unreconciled = view.unreconciled(None, limit=SECTION)
+    unreconciled = [withheld(action) for action in view.unreconciled(None, limit=SECTION)]
     working = working_orders(own, renderer, None, view.cut, view.at, SECTION)
     return _Sections(
         held_named=named,
@@ -231,14 +231,19 @@ def _due_then_newest(due: list[Version], newest: list[Version]) -> list[Version]
     return (first + [version for version in newest if version.memory_id not in known])[:SECTION]
 
 
+def _body(
+    head: dict[str, Any], sections: _Sections, renderer: Renderer, at: int, longest: int
+) -> dict[str, Any]:
+    """The whole body as it is shown; every text in it, whatever its place, has passed the one gate."""
+    return without_orders(head | _render(sections, renderer, at, longest))
+
+
 def _render(sections: _Sections, renderer: Renderer, at: int, longest: int) -> dict[str, Any]:
     reviews = [_due_item(version, renderer, at) for version in sections.due] + sections.flags
     return _positions(sections, renderer) | {
         "warnings": [_warning(caution, renderer) for caution in sections.cautions],
-        "unreconciled_orders": [
-            safe_order(renderer.open_order(action, at)) for action in sections.unreconciled
-        ],
-        "open_orders": [safe_order(order) for order in sections.open_orders],
+        "unreconciled_orders": [renderer.open_order(action, at) for action in sections.unreconciled],
+        "open_orders": sections.open_orders,
         "risk_notes": [renderer.concise(note, at, min(longest, _RISK_TEXT)) for note in sections.risks],
         "open_theses": [_item(version, renderer, at, longest) for version in sections.theses],
         "validated_lessons": [_item(version, renderer, at, longest) for version in sections.lessons],
@@ -283,7 +288,7 @@ def _drop_until_fits(
         if not longest:
             raise ValueError(f"not even an empty state fits into {cap} characters")
         longest.pop()
-        body = head | _render(kept, renderer, at, _TEXT_STEPS[-1])
+        body = _body(head, kept, renderer, at, _TEXT_STEPS[-1])
         text = as_text(body)
         if len(text) <= cap:
             return State(body, text, _shown(kept))
@@ -330,7 +335,6 @@ def _flag(flag: Flag, renderer: Renderer) -> dict[str, Any]:
         "other_id": flag.other_id,
         "by": flag.agent,
         "flagged_at": renderer.time(flag.effective_at),
-        "note": unless_instructing(cut_text(flag.note or "", _LINE)),
     }
 
 
@@ -340,7 +344,7 @@ def _warning(caution: Caution, renderer: Renderer) -> dict[str, Any]:
         "memory_id": caution.subject_id,
         "symbol": caution.symbol,
         "warned_at": renderer.time(caution.effective_at),
-        "message": unless_instructing(cut_text(caution.message, _LINE * 2)),
+        "message": cut_text(caution.message, _LINE * 2),
     }
 
 

@@ -22,6 +22,7 @@ from .symbols import Symbols
 from .vectors.base import Vectors, Wanted
 
 LIVE = "live"
+_WORDLESS = frozenset({"memory.delivered", "memory.repeated", "memory.flagged", "review.approved"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,24 @@ class View:
         }
 
     def history(self, memory_id: str) -> list[Entry]:
-        """All entries about a memory, oldest first."""
-        return [entry for layer in self.layers for entry in layer.snapshot.history(memory_id, layer.cut)]
+        """All entries about a memory, oldest first, without the wordings that the reader may not see."""
+        return [
+            entry
+            for layer in self.layers
+            for entry in layer.snapshot.history(memory_id, layer.cut)
+            if self._may_read(layer, entry)
+        ]
+
+    def _may_read(self, layer: Layer, entry: Entry) -> bool:
+        if self.reader is None or entry.subject_type != "memory" or entry.event_type in _WORDLESS:
+            return True
+        version = layer.snapshot.version_at(entry.sequence)
+        if version is None:
+            return True
+        proposed = version.details.get("proposed")
+        if entry.event_type == "thesis.updated" and proposed is not None:
+            return self.reader in (proposed["by"], version.agent)
+        return self._may_see(version)
 
     def versions(self, conditions: Filter, *, limit: int) -> list[Version]:
         """Standing versions that meet the conditions, newest first."""
@@ -175,8 +192,11 @@ class View:
                 continue
             for one, other in ((flag.memory_id, flag.other_id), (flag.other_id, flag.memory_id)):
                 version = self.version(other) if one in wanted else None
+                told = found.setdefault(one, []) if one in wanted else []
+                if any(each.memory_id == other for _, each in told):
+                    continue
                 if version is not None and version.review_state not in HIDDEN and version.status not in ENDED:
-                    found.setdefault(one, []).append((flag, version))
+                    told.append((flag, version))
         return found
 
     def said(self, symbol: str | None, words: Iterable[str], *, limit: int) -> list[Said]:

@@ -14,6 +14,7 @@ from store.errors import ConfigError, InvalidInput
 
 from .deciding import AsOption, NowOption, TagsOption, at_desk, read_text, tag_words, tell
 from .place import ConfigOption, RootOption, RunOption, StrategyOption, find_place
+from .spelling import TYPED
 
 TOOL: Final = "add"
 
@@ -70,7 +71,8 @@ def add(
         "expires_at": place.instant(expires_at, "--expires-at"),
     }
     command = _command(kind, words, {name: value for name, value in given.items() if value})
-    with at_desk(place, as_name, now, tool=TOOL, make=True) as desk:
+    names = {**TYPED, "text": "TEXT" if file is None else "--file"}
+    with at_desk(place, as_name, now, tool=TOOL, make=True, names=names) as desk:
         written = desk.decide(command)
         tell(desk, "kept", written)
         desk.next_step(f"Agents find it from now on; `deskbook review show {written.id}` shows it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,11 +19,13 @@ from store.commands import Command
 from store.errors import ClockError, ConfigError, DeskbookError, InvalidInput
 from store.review.items import FlagItem, ReviewItem
 
-from ..reviewers import reviewer_caller
+from ..reviewers import check_named, reviewer_caller
 from ..typed import hints_with_place, place_words, with_place
 from .items import flag_lines, item_lines
 from .place import Place
+from .questions import agree, ask_words, leaving
 from .screen import one_line, plain, say
+from .spelling import TYPED, as_typed
 
 TOOL: Final = "review"
 NOW: Final = "DESKBOOK_NOW"
@@ -57,6 +59,7 @@ class Desk:
     as_name: str | None
     now: str | None
     tool: str = TOOL
+    names: Mapping[str, str] = field(default_factory=lambda: TYPED)
     _caller: Caller | None = field(default=None, init=False)
 
     def caller(self) -> Caller:
@@ -67,8 +70,13 @@ class Desk:
         return replace(self._caller, now=at)
 
     def decide(self, command: Command) -> Written:
-        """Have the ledger record a decision; raises what it says."""
-        return self.book.execute(self.caller(), command)
+        """Have the ledger record a decision; raises what it says, in the words that a person typed."""
+        with as_typed(self.names):
+            return self.book.execute(self.caller(), command)
+
+    def check_reviewer(self) -> None:
+        """Raise what `check_named` raises, before a question that would be for nothing."""
+        check_named(self.place.settings, self.as_name, os.environ)
 
     def show(self, item: ReviewItem) -> None:
         """Print a memory whole."""
@@ -100,13 +108,22 @@ class Desk:
 
 @contextmanager
 def at_desk(
-    place: Place, as_name: str | None = None, now: str | None = None, *, tool: str = TOOL, make: bool = False
+    place: Place,
+    as_name: str | None = None,
+    now: str | None = None,
+    *,
+    tool: str = TOOL,
+    make: bool = False,
+    names: Mapping[str, str] = TYPED,
 ) -> Iterator[Desk]:
-    """The place's ledger open for a person; commands in the hints of errors lead to the same place."""
-    with hints_with_place(place.settings):
+    """The place's ledger open for a person; errors are in the words of the command, their hints lead here again."""
+    with hints_with_place(place.settings), as_typed(names), leaving():
         book = place.open(make=make)
         try:
-            yield Desk(place, book, as_name, now, tool)
+            desk = Desk(place, book, as_name, now, tool, names)
+            if as_name is not None:
+                desk.check_reviewer()
+            yield desk
         finally:
             book.close()
 
@@ -125,8 +142,9 @@ def shown_wording(desk: Desk, memory_id: str, given: str | None, question: str) 
             hint=f"`deskbook review show {one_line(memory_id, 40)}` shows the memory and its hash.",
         )
     item = desk.book.review_item(memory_id)
+    desk.check_reviewer()
     desk.show(item)
-    typer.confirm(question, abort=True, err=True)
+    agree(question)
     return item.shown_sha256
 
 
@@ -140,14 +158,18 @@ def new_wording(text: str | None, old: Callable[[], str]) -> str:
     if not sys.stdin.isatty():
         raise ConfigError("Without a terminal the new words come with --text or --file.", field="--text")
     if not any(os.environ.get(name) for name in _EDITORS):
-        asked: str = typer.prompt("New text", err=True)
-        return asked
+        return ask_words("New text", "The memory needs some words.")
     before = old()
     edited = click.edit(before, extension=".txt")
     if edited is None or edited.strip() in ("", before.strip()):
         typer.echo("the words are as they were", err=True)
         raise typer.Abort
     return edited.rstrip("\n")
+
+
+def ask_reason() -> str:
+    """Why a memory is kept out, as typed."""
+    return ask_words("Why", "A rejection needs a reason, which is kept with it.")
 
 
 def read_text(text: str | None, file: Path | None, option: str = "--text") -> str | None:

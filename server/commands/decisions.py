@@ -7,8 +7,12 @@ from typing import Annotated, Final
 
 import typer
 
+from store.clock import format_instant
 from store.errors import ConfigError, InvalidInput
+from store.lifecycle import ENDED
+from store.review.items import FlagItem
 from store.review_commands import RESOLUTIONS, Approve, Reject, Renew, Retire, Revise, Settle, SignOff
+from store.rows import Version
 
 from ..near_miss import did_you_mean
 from .deciding import (
@@ -21,6 +25,7 @@ from .deciding import (
     NowOption,
     TagsOption,
     TextOption,
+    ask_reason,
     at_desk,
     new_wording,
     read_text,
@@ -30,7 +35,7 @@ from .deciding import (
     tell,
 )
 from .place import ConfigOption, RootOption, RunOption, StrategyOption, find_place
-from .screen import plain
+from .screen import one_line, plain, say
 from .wording import counted
 
 EVERY: Final = 10_000
@@ -166,6 +171,7 @@ def renew(
         wording = shown_wording(desk, memory_id, shown, "Does it still hold?")
         command = Renew(memory_id=memory_id, shown=wording, note=note, **dates)
         tell(desk, "renewed", desk.decide(command))
+        _tell_until(desk, memory_id)
 
 
 def retire(
@@ -214,12 +220,14 @@ def settle(
             hint=f"One of {', '.join(known)}.",
         )
     with at_desk(find_place(config, root, strategy, run), as_name, now) as desk:
-        if sys.stdin.isatty():
-            _, found = desk.book.open_flags(limit=EVERY)
-            for each in (each for each in found if each.event_id == flag_id):
-                show_flag(desk, each)
+        _, flags = desk.book.open_flags(limit=EVERY)
+        found = next((each for each in flags if each.event_id == flag_id), None)
+        if found is not None and sys.stdin.isatty():
+            show_flag(desk, found)
         command = Settle(flag_id=flag_id, resolution=answer, scope=scope, note=note)  # type: ignore[arg-type]
         tell(desk, f"settled ({resolution})", desk.decide(command))
+        if found is not None:
+            _tell_sides(desk, found)
 
 
 def _reason(given: str | None) -> str:
@@ -227,8 +235,34 @@ def _reason(given: str | None) -> str:
         return given
     if not sys.stdin.isatty():
         raise ConfigError("A rejection says why: --reason TEXT.", field="--reason")
-    asked: str = typer.prompt("Why", err=True)
-    return asked
+    return ask_reason()
+
+
+def _tell_until(desk: Desk, memory_id: str) -> None:
+    """Say until when a renewed memory holds, as the ledger has it now."""
+    version, zone = desk.book.review_item(memory_id).version, desk.place.zone
+    if version.stale_at is not None:
+        say(f"  holds until {format_instant(version.stale_at, zone)}, when it is due for review again")
+    if version.expires_at is not None:
+        say(f"  expires at {format_instant(version.expires_at, zone)}")
+
+
+def _tell_sides(desk: Desk, settled: FlagItem) -> None:
+    """Say of each memory that a flag was about whether it stands, as the ledger has it now."""
+    told = []
+    for item in (settled.memory, settled.other):
+        if item is not None:
+            version = desk.book.review_item(item.version.memory_id).version
+            told.append(f"{one_line(version.memory_id)} {_standing(version)}")
+    say(f"  {'; '.join(told)}")
+
+
+def _standing(version: Version) -> str:
+    if version.status in (*ENDED, "closed"):
+        return f"ended ({version.status})"
+    if version.review_state == "rejected":
+        return "was rejected"
+    return "waits for a person" if version.review_state == "pending" else "stands"
 
 
 def tell_waiting(desk: Desk) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -27,6 +28,9 @@ from .wording import counted
 if TYPE_CHECKING:
     from store.export.handmade import Handmade
     from store.export.selection import Selection
+
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 class Format(StrEnum):
@@ -61,6 +65,12 @@ def export(
             "--single-file goes with --format parquet.",
             field="--single-file",
             hint="JSON lines are one file, and CSV is one for each table.",
+        )
+    if (scheme := _SCHEME.match(str(folder))) is not None:
+        raise ConfigError(
+            f"DIR is the path of a folder, and `{scheme[1]}:` begins an address.",
+            field="DIR",
+            hint="Name the folder itself, such as exports/march.",
         )
     place = find_place(config, root, strategy, run)
     instants = place.instant(since, "--since"), place.instant(until, "--until"), as_of_instant(as_of)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from store.explain import GONE
+
 from .wording import counted
 
 Content = Mapping[str, Any]
@@ -22,7 +24,6 @@ _NAMED: Mapping[str, Sequence[str]] = {
     "review.rejected": ("reason",),
     "review.signed_off": ("note",),
     "review.settled": ("resolution", "supersedes", "policy", "scope", "note"),
-    "publication.begun": ("action_id", "reconciled", "body"),
     "publication.ended": ("outcome", "post_id", "http_status", "error_type"),
 }
 _TERMS = ("operation", "side", "quantity", "order_type")
@@ -42,7 +43,7 @@ def _told(event_type: str, content: Content, clock: Clock) -> str:
     if tell is not None:
         return tell(content, clock)
     if content.get("redacted") is not None:
-        return "(redacted)"
+        return f"{content.get('action') or ''} {GONE}".strip()
     told = [str(content[name]) for name in _NAMED.get(event_type, ("text",)) if content.get(name) is not None]
     if content.get("count", 1) > 1:
         told.append(f"{content['count']} times")
@@ -71,7 +72,7 @@ def filters_of(content: Content, clock: Clock) -> str:
 
 
 def _retrieved(content: Content, clock: Clock) -> str:
-    asked = " ".join(content["query"].split()) or "(the newest)"
+    asked = " ".join(content["query"].split()) or ("(the newest)" if content["mode"] == "recent" else GONE)
     narrowed = filters_of(content, clock)
     if narrowed and len(asked) > _QUERY_CHARS:
         asked = asked[: _QUERY_CHARS - 1] + "…"
@@ -92,7 +93,7 @@ def _intended(content: Content, _clock: Clock) -> str:
         terms.remove("limit")
     if content.get("legs"):
         terms.append(counted(len(content["legs"]), "leg", "legs"))
-    return f"{' '.join(terms)}: {content['text']}"
+    return f"{' '.join(terms)}: {content['text'] or GONE}"
 
 
 def _outcome(content: Content, _clock: Clock) -> str:
@@ -150,6 +151,18 @@ def _renewed(content: Content, clock: Clock) -> str:
     return ", ".join([*told, *([content["note"]] if content.get("note") else [])])
 
 
+def _warned(content: Content, _clock: Clock) -> str:
+    """The message, which may begin with the code of the warning."""
+    code, message = str(content["code"]), str(content["message"]) or GONE
+    return message if message.startswith(f"{code}:") else f"{code}: {message}"
+
+
+def _begun(content: Content, _clock: Clock) -> str:
+    told = [content["action_id"]] if content.get("action_id") else []
+    told += [f"tried before as {content['reconciled']}"] if content.get("reconciled") else []
+    return ", ".join([*told, content["body"] or GONE])
+
+
 def _redacted(content: Content, _clock: Clock) -> str:
     again = " again" if content.get("again") else ""
     covered = counted(len(content["covered"]), "entry", "entries")
@@ -169,8 +182,9 @@ _TOLD: Mapping[str, Callable[[Content, Clock], str]] = {
     "order.submitted": _submitted,
     "positions.reported": _positions,
     "thesis.outcome_observed": _observed,
-    "warning": lambda content, _: f"{content['code']}: {content['message']}",
+    "warning": _warned,
     "lesson.judged": _judged,
+    "publication.begun": _begun,
     "memory.repeated": lambda content, _: f"said again, {counted(content['count'], 'time', 'times')} by now",
     "review.renewed": _renewed,
     "memory.redacted": _redacted,

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any, Final
 
 from store import Book
 from store.clock import format_age, format_instant
 from store.errors import NotFound
+from store.explain import GONE
 from store.review.items import FlagItem, ReviewItem
-from store.rows import Flag
+from store.rows import Flag, Version
 
-from .screen import one_line, plain
+from .screen import one_line, plain, timed
+from .wording import counted
 
 HASH_DIGITS: Final = 12
 QUOTE: Final = "  | "
 ALIKE: Final = {"near_repeat": "says nearly the same as"}
 _TOLD_APART: Final = frozenset({"alike", "masked", "suspicious", "pending_until", "notices"})
-_TIMES: Final = frozenset({"review_by", "expires_at", "pending_until"})
 
 
 def short_hash(item: ReviewItem) -> str:
@@ -29,8 +30,12 @@ def short_hash(item: ReviewItem) -> str:
 
 def item_line(item: ReviewItem) -> str:
     """A memory on one line: id, hash, kind, instrument, author, age and how its text begins."""
+    text = item.version.text
+    return _line(item, f'"{one_line(text, 60)}"' if text else GONE)
+
+
+def _line(item: ReviewItem, *more: str) -> str:
     version = item.version
-    marks = "  SUSPICIOUS" if version.details.get("suspicious") else ""
     parts = [
         one_line(version.memory_id),
         short_hash(item),
@@ -38,7 +43,8 @@ def item_line(item: ReviewItem) -> str:
         one_line(version.symbol or "-"),
         one_line(version.agent),
         format_age(item.at - version.created_at),
-        f'"{one_line(version.text, 60)}"{marks}',
+        *more,
+        *(["SUSPICIOUS"] if version.details.get("suspicious") else ()),
     ]
     return "  ".join(parts)
 
@@ -58,15 +64,16 @@ def item_lines(book: Book, item: ReviewItem, zone: tzinfo | None) -> list[str]:
     told |= _dates(item, zone)
     if version.tags:
         told["tags"] = ", ".join(version.tags)
-    for name, value in version.details.items():
-        if name not in _TOLD_APART and name not in _TIMES and value not in (None, [], {}):
+    for name, value in timed(version.details, zone).items():
+        if name not in _TOLD_APART and value not in (None, [], {}):
             told[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     head = "  ".join((version.memory_id, version.kind, version.symbol or "-", version.status + waiting))
     return [
         one_line(head, 300),
         *(f"  {name:<12} {one_line(value, 2_000)}" for name, value in told.items()),
+        *_rejected(item, zone),
         *_warnings(book, item),
-        *quoted(version.text),
+        *_words(item),
     ]
 
 
@@ -90,9 +97,11 @@ def item_record(item: ReviewItem) -> dict[str, Any]:
         "review_by": _told_time(version.stale_at),
         "expires_at": _told_time(version.expires_at),
         "tags": list(version.tags),
-        "details": _details(version.details),
+        "details": timed(version.details, None),
         "flags": [_flag_record(flag) for flag in item.flags],
+        "rejected_before": [_rejection(other, None) for other in item.rejected],
         "text": version.text,
+        "stands": item.stands,
     }
 
 
@@ -106,7 +115,7 @@ def flag_lines(book: Book, found: FlagItem, zone: tzinfo | None) -> list[str]:
         lines.append(f"  note         {one_line(flag.note, 500)}")
     for item in (found.memory, found.other):
         if item is not None:
-            lines += [f"  {item_line(item)}", *quoted(item.version.text)]
+            lines += [f"  {_line(item)}", *_words(item)]
     return lines
 
 
@@ -122,8 +131,14 @@ def flag_record(found: FlagItem) -> dict[str, Any]:
 
 
 def quoted(text: str) -> list[str]:
-    """A text line by line behind a mark, so that none of it can pass for ours."""
-    return [QUOTE + line for line in plain(text).replace("\t", " ").split("\n")]
+    """A text line by line behind a mark, so that none of it can pass for ours; of one taken away, that it was."""
+    return [QUOTE + line for line in plain(text or GONE).replace("\t", " ").split("\n")]
+
+
+def _words(item: ReviewItem) -> list[str]:
+    """The text of a memory, and beside a new wording that waits the one that stands."""
+    words = quoted(item.version.text)
+    return words if item.stands is None else ["  waits:", *words, "  stands now:", *quoted(item.stands)]
 
 
 def _dates(item: ReviewItem, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
@@ -135,6 +150,25 @@ def _dates(item: ReviewItem, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     ):
         if isinstance(at, int):
             yield name, _time(at, zone) + (f" ({past})" if at <= item.at else "")
+
+
+def _rejected(item: ReviewItem, zone: tzinfo | None) -> Iterator[str]:
+    """That its author has said it before in the same words and was told no."""
+    if item.rejected:
+        last = _rejection(item.rejected[0], zone)
+        times = counted(len(item.rejected), "time", "times")
+        said = f"in the same words {times} before, last {last['id']} by {last['by']} at {last['at']}"
+        yield "  REJECTED     " + one_line(f"{said}: {last['reason']}", 600)
+
+
+def _rejection(version: Version, zone: tzinfo | None) -> dict[str, Any]:
+    details = timed(version.details, zone)
+    return {
+        "id": version.memory_id,
+        "by": details.get("reviewed_by"),
+        "at": details.get("reviewed_at"),
+        "reason": details.get("review_reason"),
+    }
 
 
 def _warnings(book: Book, item: ReviewItem) -> Iterator[str]:
@@ -163,13 +197,6 @@ def _quote_of(book: Book, memory_id: str, at: int) -> Iterator[str]:
         return
     for line in quoted(other.version.text):
         yield f"             {line.strip()}"
-
-
-def _details(details: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: format_instant(value) if name in _TIMES and isinstance(value, int) else value
-        for name, value in details.items()
-    }
 
 
 def _flag_record(flag: Flag) -> dict[str, Any]:

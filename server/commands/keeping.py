@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from ..checkpoint_keys import register_folder
 from .place import ConfigOption, JsonOption, RootOption, RunOption, StrategyOption, find_place
 from .screen import plain, progress_bar, say
 from .wording import counted
+
+if TYPE_CHECKING:
+    from store.backup.keeping import Restored
 
 
 def backup(
@@ -64,7 +67,10 @@ def restore(
         bool, typer.Option("--force", help="Move a ledger that stands there aside and take its place.")
     ] = False,
 ) -> None:
-    """Put a backup in a ledger's place, once it has proved to be what its manifest says."""
+    """Put a backup in a ledger's place, once it has proved to be what its manifest says.
+
+    Exit 1 when something beside it still holds what was redacted since.
+    """
     from store.backup.keeping import restore as put_back
 
     place = find_place(config, root, strategy, run)
@@ -80,16 +86,32 @@ def restore(
         )
     for moved in done.moved:
         say(f"moved what stood there to {plain(str(moved))}")
-    if done.redacted_again:
-        say(
-            f"took the content of {counted(done.redacted_again, 'entry', 'entries')} away again,"
-            " which were redacted since; a new entry says so"
-        )
-    for what in done.remains:
+    _say_restored(done)
+    for what, hint in done.remains:
         say(f"REMAINS: {plain(what)}")
-    searches = counted(len(done.portrait.searches), "search", "searches")
-    say(
-        f"restored {plain(str(done.path))}: {counted(done.portrait.sequence, 'entry', 'entries')}; "
-        f"head, counts and {searches} are as they were"
+        say(f"  {plain(hint)}")
+    if done.remains:
+        raise typer.Exit(1)
+
+
+def _say_restored(done: Restored) -> None:
+    """What the backup held, by its manifest, and what the ledger holds where more was written to it."""
+    entries = counted(done.portrait.sequence, "entry", "entries")
+    as_they_were = (
+        f"head, counts and {counted(len(done.portrait.searches), 'search', 'searches')} are as they were"
     )
-    say(f"chain {done.portrait.chain}")
+    if done.head is None:
+        say(f"restored {plain(str(done.path))}: {entries}; {as_they_were}")
+        say(f"chain {done.portrait.chain}")
+        return
+    said = counted(done.head.sequence - done.portrait.sequence, "new entry says", "new entries say")
+    say(f"restored {plain(str(done.path))}")
+    say(f"the backup: {entries}; {as_they_were}; chain {done.portrait.chain}")
+    say(
+        f"took the content of {counted(done.redacted_again, 'entry', 'entries')} away again,"
+        f" which the register lists; {said} so"
+    )
+    say(
+        f"the ledger now: {counted(done.head.sequence, 'entry', 'entries')};"
+        f" chain {done.head.chain_sha256.hex()}"
+    )

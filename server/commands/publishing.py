@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,7 +16,21 @@ from store.limits import PUBLISHED_BYTES
 
 from ..typed import hints_with_place
 from .place import ConfigOption, Place, RootOption, RunOption, StrategyOption, find_place
+from .questions import agree, leaving
 from .screen import one_line, plain, say
+from .spelling import as_typed
+
+UNSENT: Final = "Nothing was sent."
+TYPED: Final = {
+    "action_id": "ACTION_ID",
+    "body": "--body",
+    "community_publication_id": "--publication-id",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in ("marketplace_listing_id", "publication_id", "verified_trade_source", "parent_post_id")
+    },
+}
+"""How a person types what is published."""
 
 if TYPE_CHECKING:
     from store import Book, Caller
@@ -64,7 +78,7 @@ def publish(
     """
     place = find_place(config, root, strategy, run)
     wish = _Wish(place, name, reconciled=reconciled, yes=yes, despite_warnings=despite_warnings)
-    with hints_with_place(place.settings):
+    with hints_with_place(place.settings), as_typed(TYPED):
         _check_usage(place, action_id, body)
         source = _source(verified_trade_source)
         with closing(place.open()) as book:
@@ -101,16 +115,18 @@ def _publish(book: Book, wish: _Wish, **what: Any) -> bool:
     from ..publishing.request import build_request
     from ..publishing.sending import Sender
     from ..publishing.target import find_target
-    from ..reviewers import reviewer_caller
+    from ..reviewers import check_named, reviewer_caller
 
     settings = wish.place.settings
+    check_named(settings, wish.name, os.environ)
     target = find_target(settings, os.environ)
     publication = check_publication(Publication(endpoint=target.recorded, **what))
     request = build_request(target, publication)
     looked_for = book.unknown_before(publication, reconciled=wish.reconciled)
     with closing(Sender(tls=target.url.startswith("https:"), seconds=target.seconds)) as sender:
-        _ask(wish, request, publication.body)
-        caller = reviewer_caller(settings, wish.name, os.environ, tool="publish")
+        _ask(wish, request, _findings(book, publication.body))
+        with leaving(UNSENT):
+            caller = reviewer_caller(settings, wish.name, os.environ, tool="publish")
         name = book.begin_publication(caller, publication, reconciled=looked_for)
         ended = sender.send(request)
         fault = _record(book, caller, name, ended)
@@ -175,19 +191,27 @@ def _source(text: str | None) -> Any:
     )
 
 
-def _ask(wish: _Wish, request: Request, body: str) -> None:
-    """Show every byte that will be sent, and what seems wrong with it; go on only with a yes."""
+def _findings(book: Book, body: str) -> tuple[str, ...]:
+    """What the body seems to hold that should not be public, each once."""
     from store.public_reason import findings
     from store.screening.secrets import find_secrets
 
+    found = [*findings(body), *(secret.what for secret in find_secrets(body))]
+    if action_id := book.private_reason_in(body):
+        found.append(f"the private reason of {one_line(action_id)}")
+    return tuple(dict.fromkeys(found))
+
+
+def _ask(wish: _Wish, request: Request, found: tuple[str, ...]) -> None:
+    """Show every byte that will be sent, and what seems wrong with it; go on only with a yes."""
     for line in request.shown():
         say(plain(line))
     say()
-    found = tuple(dict.fromkeys([*findings(body), *(secret.what for secret in find_secrets(body))]))
     for what in found:
         typer.echo(f"warning: the body seems to hold {what}", err=True)
     if not wish.yes:
-        typer.confirm("Publish this?", abort=True)
+        with leaving(UNSENT):
+            agree("Publish this?")
     elif found and not wish.despite_warnings:
         raise InvalidInput(
             f"The body seems to hold {', '.join(found)}, and nobody was asked. Nothing was sent.",

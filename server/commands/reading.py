@@ -65,7 +65,10 @@ def status(
     try:
         found = book.status()
         head = book.head() if found.problem is None else None
-        more = {} if found.problem is not None else {"embedding": _embedding(book, encoder)}
+        more: dict[str, object] = {}
+        if found.problem is None:
+            waiting, _ = book.review_queue(limit=1)
+            more = {"waiting": waiting, "embedding": _embedding(book, encoder)}
     finally:
         book.close()
     _say_status(place, found, head, more, as_json=as_json)

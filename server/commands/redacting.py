@@ -13,11 +13,13 @@ import typer
 from store.errors import ConfigError, InvalidInput
 
 from ..checkpoint_keys import refuse_inside, register_folder
-from ..reviewers import reviewer_caller
+from ..reviewers import check_named, reviewer_caller
 from ..typed import hints_with_place
 from .deciding import AsOption
 from .place import ConfigOption, JsonOption, Place, RootOption, RunOption, StrategyOption, find_place
+from .questions import agree, leaving
 from .screen import one_line, plain, say
+from .spelling import as_typed
 from .wording import counted
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def redact(
     from store.redaction.register import Register
 
     place = find_place(config, root, strategy, run)
-    with hints_with_place(place.settings):
+    with hints_with_place(place.settings), as_typed(), leaving():
         place.check_present()
         desk = Desk(
             place.settings.store.root,
@@ -71,9 +73,13 @@ def redact(
         desk.refuse_on_hold()
         wanted = _wanted(place, name, containing, with_quotes=with_quotes, past_retention=past_retention)
         look = desk.look(wanted)
+        if past_retention and not look.subjects and name is None and containing is None:
+            _say_none_is_due(look, as_json=as_json)
+            return
         told = desk.check_reason(_reason(reason), look, wanted)
         if not as_json:
             _say_look(look, place)
+        check_named(place.settings, as_name, os.environ)
         _confirm(look, yes=yes)
         caller = reviewer_caller(place.settings, as_name, os.environ, tool=TOOL)
         done = desk.redact(caller, wanted, told)
@@ -143,14 +149,12 @@ def _confirm(look: Look, *, yes: bool) -> None:
             hint="Run it in a terminal, or add --yes.",
         )
     asked = "Purge its traces again?" if look.nothing else "Take this away for good?"
-    if not typer.confirm(asked, default=False, err=True):
-        typer.echo("Nothing was changed.", err=True)
-        raise typer.Exit(1)
+    agree(asked)
 
 
 def _say_look(look: Look, place: Place) -> None:
     if look.nothing:
-        say("Nothing of it has its content any more; its traces are purged again.")
+        say("Nothing of it has its content any more.")
     for seen in look.seen:
         counts = seen.coverage.counts()
         if counts:
@@ -158,20 +162,38 @@ def _say_look(look: Look, place: Place) -> None:
             say(f"in {where}, of {counted(sum(counts.values()), 'entry', 'entries')} the content goes:")
             for event_type, count in counts.items():
                 say(f"  {count:>6}  {event_type}")
-        _say_some(seen.coverage.quotes, "quotes it whole and stays (--with-quotes takes it too):")
-        _say_some(seen.coverage.beyond, "holds it and cannot be redacted:")
-    if look.needed:
-        say(f"{counted(len(look.needed), 'memory', 'memories')} past its time and still needed:")
-        for memory_id in look.needed[:MOST_LISTED]:
-            say(f"  {one_line(memory_id)}")
+        _say_some(
+            seen.coverage.quotes,
+            "quotes it whole and stays (--with-quotes takes it too):",
+            "quote it whole and stay (--with-quotes takes them too):",
+        )
+        _say_some(seen.coverage.beyond, "holds it and cannot be redacted:", "hold it and cannot be redacted:")
+    _say_needed(look)
     for run in look.unreadable:
         say(f"run {one_line(run)} cannot be read, and may hold copies: `deskbook run list` says why")
 
 
-def _say_some(found: dict[int, str], what: str) -> None:
+def _say_needed(look: Look) -> None:
+    if look.needed:
+        say(f"past the time and still needed: {counted(len(look.needed), 'memory', 'memories')}")
+        for memory_id in look.needed[:MOST_LISTED]:
+            say(f"  {one_line(memory_id)}")
+
+
+def _say_none_is_due(look: Look, *, as_json: bool) -> None:
+    from store.redaction.desk import Redacted
+
+    if as_json:
+        say(json.dumps(_told(Redacted())))
+        return
+    say("Nothing that may go is past its time." if look.needed else "Nothing is past its time.")
+    _say_needed(look)
+
+
+def _say_some(found: dict[int, str], one: str, many: str) -> None:
     if not found:
         return
-    say(f"{counted(len(found), 'entry', 'entries')} {what}")
+    say(f"{counted(len(found), 'entry', 'entries')} {one if len(found) == 1 else many}")
     for sequence, name in list(found.items())[:MOST_LISTED]:
         say(f"  {sequence:>6}  {one_line(name)}")
 
@@ -184,14 +206,51 @@ def _say_done(done: Redacted, *, as_json: bool) -> None:
         where = "" if run is None else f" of run {one_line(run)}"
         said = ", ".join(map(str, done.said[run]))
         say(f"took the content of {counted(count, 'entry', 'entries')}{where} away; entry {said} says so")
+    if not done.entries:
+        say("its traces were purged again")
     for purged in done.purged.values():
         for removed in purged.removed:
             say(f"removed {plain(removed)}")
         for what, hint in zip(purged.remains, purged.hints, strict=True):
             say(f"REMAINS: {plain(what)}")
             say(f"  {plain(hint)}")
+    _say_what_holds_it(done)
     if not done.remains:
-        say("no trace remains in the store; backups and exports made elsewhere are yours to delete")
+        _say_end(done)
+
+
+def _say_what_holds_it(done: Redacted) -> None:
+    for run, sequences in done.quotes.items():
+        one, where = len(sequences) == 1, "" if run is None else f" --run {one_line(run)}"
+        say(
+            f"{_named(sequences, run)} still {'holds' if one else 'hold'} it:"
+            f" {'it quotes' if one else 'they quote'} it whole and {'stays' if one else 'stay'}"
+        )
+        say(
+            "  --with-quotes takes such entries too. Now that the text is gone, take each by its number,"
+            f" such as `deskbook redact {sequences[0]}{where}`"
+        )
+    for run, sequences in done.beyond.items():
+        holds = "holds" if len(sequences) == 1 else "hold"
+        say(f"{_named(sequences, run)} still {holds} it and cannot be redacted")
+
+
+def _named(sequences: tuple[int, ...], run: str | None) -> str:
+    word = "entry" if len(sequences) == 1 else "entries"
+    more = f" and {len(sequences) - MOST_LISTED} more" if len(sequences) > MOST_LISTED else ""
+    where = "" if run is None else f" of run {one_line(run)}"
+    return f"{word} {', '.join(map(str, sequences[:MOST_LISTED]))}{more}{where}"
+
+
+def _say_end(done: Redacted) -> None:
+    elsewhere = "backups and exports made elsewhere are yours to delete"
+    if done.quotes or done.beyond:
+        say(f"nothing else in the store holds it; {elsewhere}")
+    elif done.quotes_sought:
+        say(f"no trace remains in the store; {elsewhere}")
+    else:
+        say("no copy that Deskbook made of it remains in the store; who else quotes it was not looked for")
+        say(f"(--containing-file does that); {elsewhere}")
 
 
 def _told(done: Redacted) -> dict[str, Any]:
@@ -200,6 +259,12 @@ def _told(done: Redacted) -> dict[str, Any]:
             {"run": run, "entries": count, "said_by": list(done.said[run])}
             for run, count in done.entries.items()
         ],
+        "quoted_by": _held_by(done.quotes),
+        "held_by": _held_by(done.beyond),
         "removed": [name for purged in done.purged.values() for name in purged.removed],
         "remains": done.remains,
     }
+
+
+def _held_by(found: dict[str | None, tuple[int, ...]]) -> list[dict[str, Any]]:
+    return [{"run": run, "sequences": list(sequences)} for run, sequences in found.items()]

@@ -20,6 +20,7 @@ from ..reviewers import (
     VARIABLE,
     add_passphrase,
     add_token,
+    check_named,
     check_new_name,
     check_passphrase,
     prove,
@@ -29,6 +30,7 @@ from ..settings import Settings
 from ..typed import hints_with_place, place_words, with_place
 from .deciding import AsOption
 from .place import ConfigOption, JsonOption, RootOption, find_place
+from .questions import leaving
 from .screen import aligned, one_line, plain, say
 
 TOOL = "reviewer"
@@ -57,7 +59,7 @@ def add(
     place = find_place(config, root, None, None)
     settings = place.settings
     path = reviewer_path(settings.store.root)
-    with hints_with_place(settings):
+    with hints_with_place(settings), leaving():
         if token and passphrase_file is not None:
             raise ConfigError("--token and --passphrase-file exclude each other.", field="--token")
         check_new_name(settings, name)
@@ -111,7 +113,8 @@ def remove(
     """Let a person review no more, from the next command on."""
     place = find_place(config, root, None, None)
     path = reviewer_path(place.settings.store.root)
-    with hints_with_place(place.settings):
+    with hints_with_place(place.settings), leaving():
+        check_named(place.settings, as_name, os.environ)
         prove(place.settings, as_name, os.environ, tool=TOOL)
         remove_reviewer(path, name)
     say(plain(f"{name} is no reviewer any more; what {name} decided stays decided"))
@@ -123,6 +126,7 @@ def _prove_to_add(settings: Settings, path: Path, name: str, as_name: str | None
     if not names:
         return
     wanted = name if as_name is None and name in names else as_name
+    check_named(settings, wanted, os.environ)
     who = prove(settings, wanted, os.environ, tool=TOOL)
     if name in names and who != name:
         raise InvalidInput(

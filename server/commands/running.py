@@ -14,6 +14,7 @@ from store.leaks import find_leaks
 from store.runs import RunSummary, describe_run, list_runs, remove_run
 
 from .place import ConfigOption, JsonOption, RootOption, StrategyOption, find_place
+from .questions import agree, leaving
 from .screen import plain, progress_bar, say
 from .wording import counted, worded
 
@@ -73,7 +74,8 @@ def rm(
     say(f"goes for good: {plain(str(found.folder))}")
     say(f"  {_line(found, place.zone)}")
     if not yes:
-        typer.confirm("Remove it?", abort=True)
+        with leaving():
+            agree("Remove it?")
     freed = remove_run(place.settings.store.root, place.strategy, run)
     say(f"removed run {plain(run)}; {freed} bytes are free")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -15,25 +15,16 @@ import typer
 from store.clock import LAST_INSTANT, format_instant
 from store.entry import Entry
 
+from .. import printable
 from .gists import gist
 
-_KEPT = {"\n", "\t"}
-_TIMES = frozenset({"review_by", "expires_at", "as_of", "since", "until", "previous", "observed"}) | {
-    "source_at",
-    "source_recorded_at",
-}
+_TIMES = frozenset(
+    "review_by expires_at as_of since until previous observed source_at source_recorded_at pending_until at"
+    " reviewed_at edited_at renewed_at signed_off_at closed_at".split()
+)
+_HOLD_TIMES = frozenset({"filters", "imported", "proposed"})
 
-
-def plain(text: str) -> str:
-    """Text without control and formatting characters, which are shown as escapes."""
-    return "".join(
-        character if character.isprintable() or character in _KEPT else _escape(ord(character))
-        for character in text
-    )
-
-
-def _escape(point: int) -> str:
-    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
+plain = printable.plain
 
 
 def one_line(text: str, longest: int = 100) -> str:
@@ -87,21 +78,20 @@ def entry_told(entry: Entry, zone: tzinfo | None) -> dict[str, Any]:
     record = entry_record(entry)
     record["effective_at"] = format_instant(entry.effective_at, zone)
     record["recorded_at"] = format_instant(entry.recorded_at, zone)
-    content = record["content"]
-    if isinstance(content, dict):
-        record["content"] = _timed(content, zone)
-        if isinstance(content.get("filters"), dict):
-            record["content"]["filters"] = _timed(content["filters"], zone)
-        if isinstance(content.get("imported"), dict):
-            record["content"]["imported"] = _timed(content["imported"], zone)
+    if isinstance(record["content"], dict):
+        record["content"] = timed(record["content"], zone)
     return record
 
 
-def _timed(values: dict[str, Any], zone: tzinfo | None) -> dict[str, Any]:
-    return {
-        name: format_instant(value, zone) if _is_time(name, value) else value
-        for name, value in values.items()
-    }
+def timed(values: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
+    """What a content or the details of a memory say, their times as ISO 8601 in `zone`; an author's JSON as it is."""
+    return {name: _value_timed(name, value, zone) for name, value in values.items()}
+
+
+def _value_timed(name: str, value: Any, zone: tzinfo | None) -> Any:
+    if name in _HOLD_TIMES and isinstance(value, dict):
+        return timed(value, zone)
+    return format_instant(value, zone) if _is_time(name, value) else value
 
 
 def _is_time(name: str, value: object) -> bool:

@@ -11,6 +11,7 @@ from .embedding import check_embedding
 from .exports import check_exports
 from .findings import Finding
 from .listening import check_listening
+from .reviewing import check_reviewers
 from .storing import check_disk, check_ledgers, check_permissions, check_root, is_folder
 from .subject import Subject
 
@@ -28,6 +29,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_exports,
     check_embedding,
     check_tokens,
+    check_reviewers,
     check_listening,
 )
 BELOW_THE_ROOT: Final[frozenset[Check]] = frozenset(

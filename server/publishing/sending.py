@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # takes a tenth of a second to import, which no other command
     from httpcore2 import Response
 
 REPLY_BYTES: Final = 64 * 1024
+ELSEWHERE: Final = frozenset({301, 302, 307, 308})
+"""The redirects that ask for the same request at another address, so that nothing was done at this one."""
 
 WHY: Final = {
     "not_connected": "the server could not be reached",
@@ -31,6 +33,7 @@ WHY: Final = {
     "redirect": "the server answered with a redirect, which is not followed",
     "said_no": "the server said no",
     "failed": "the server failed",
+    "unclear": "the server's answer does not say whether it took it",
     "too_large": "the server's answer is too large to be one",
     "no_post": "the server's answer names no post",
 }
@@ -75,8 +78,10 @@ class Sender:
             status = reply.status
             if 200 <= status < 300:
                 return _accepted(status, _read(reply), request.key)
-        if 300 <= status < 400:
+        if status in ELSEWHERE:
             return PublicationEnded(outcome="refused", http_status=status, error_type="redirect")
+        if 300 <= status < 400:
+            return PublicationEnded(outcome="unknown", http_status=status, error_type="unclear")
         if 400 <= status < 500:
             return PublicationEnded(outcome="refused", http_status=status, error_type="said_no")
         return PublicationEnded(outcome="unknown", http_status=status, error_type="failed")

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from store import Book, Caller, Filter, Reply, SearchRequest
 from store.errors import InvalidInput
-from store.inputs import tag_list
-from store.symbols import normalise_symbol
 
 from ..arguments import (
     Arguments,
@@ -83,10 +81,10 @@ def _search(book: Book, caller: Caller, given: SearchArguments, limits: LimitSet
         )
     conditions = Filter(
         kind=given.kind,
-        symbol=normalise_symbol(given.symbol),
+        symbol=given.symbol,
         status=given.status,
-        tags=tag_list(tuple(given.tags or ())),
-        agent=(given.agent or "").strip() or None,
+        tags=tuple(given.tags or ()),
+        agent=given.agent,
         since=since,
         until=until,
         expired=bool(given.include_expired),

@@ -10,7 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +18,19 @@ import apsw
 
 from ..audit import verify
 from ..clock import format_instant
+from ..engines.sqlite.connection import connect
 from ..engines.sqlite.copying import copy_whole
 from ..engines.sqlite.faults import translate_opening
 from ..engines.sqlite.preparation import recognise
 from ..engines.sqlite.purging import purge_file
+from ..engines.sqlite.snapshot import SqliteSnapshot
 from ..errors import ConfigError, ForeignFile, NotFound, StoreDamaged
 from ..files import write_whole
 from ..paths import absent, ledger_path, make_folders, refuse_link, refuse_links
 from ..redaction.again import redact_again
-from ..redaction.purging import purge
+from ..redaction.purging import Purged, purge
 from ..redaction.register import Register
+from ..rows import Head
 from .manifest import Manifest, manifest_path, read_manifest
 from .placing import LOCKS, LOGS, put_in_place, refuse_standing
 from .portrait import Portrait, portray
@@ -46,8 +49,10 @@ class Restored:
     moved: tuple[Path, ...]
     redacted_again: int = 0
     """How many entries had their content back, in the backup, and lost it again."""
-    remains: tuple[str, ...] = ()
-    """What of it could not be purged beside the ledger."""
+    head: Head | None = None
+    """The ledger's head where it is not the backup's any more."""
+    remains: tuple[tuple[str, str], ...] = ()
+    """What of it could not be purged beside the ledger, each with what to do."""
 
 
 def back_up(
@@ -121,12 +126,14 @@ def restore(
             again = redact_again(partial, strategy, run, gone)
             if again:
                 purge_file(partial, to_rest=True)
+            head = _head_of(partial) if again else None
             _sync(partial)
             moved = put_in_place(path, partial, force=force)
-        remains = purge(root, path, pages=False).remains if again else []
+        left = purge(root, path, pages=False) if again else Purged()
     except (apsw.Error, OSError) as fault:
         raise translate_opening(fault) from None
-    return Restored(path, manifest.portrait, moved, again, tuple(remains))
+    remains = tuple(zip(left.remains, left.hints, strict=True))
+    return Restored(path, manifest.portrait, moved, again, head, remains)
 
 
 def _check_target(path: Path, target: Path, force: bool) -> None:
@@ -186,6 +193,11 @@ def _copied_beside(path: Path, source: Path, size: int, progress: Progress) -> I
         for suffix in ("", *LOGS, *LOCKS):
             with suppress(OSError):
                 Path(name + suffix).unlink(missing_ok=True)
+
+
+def _head_of(file: Path) -> Head | None:
+    with closing(connect(file, "immutable")) as connection:
+        return SqliteSnapshot(connection).head()
 
 
 def _sync(file: Path) -> None:

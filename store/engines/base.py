@@ -43,6 +43,7 @@ class EngineStatus:
     size_bytes: int
     wal_bytes: int
     entries: int
+    redacted: int
     memories: int
     writable: bool
     problem: str | None
@@ -170,6 +171,9 @@ class Snapshot(Protocol):
 
     def flags_on(self, memory_ids: tuple[str, ...], cut: int) -> list[Flag]:
         """Flags unanswered at the cut that are on, or name, one of the memories, whatever became of those."""
+
+    def settled_before(self, one: str, other: str, cut: int) -> bool:
+        """Whether a conflict of the two memories was flagged and answered up to the cut."""
 
     def pending(self, agent: str | None, cut: int, at: int, *, limit: int) -> list[Version]:
         """Memories (of an agent) that wait at the cut and have not waited too long at `at`, oldest first."""

@@ -70,13 +70,20 @@ def check_target(folder: Path, root: Path, *, force: bool) -> None:
                     field="DIR",
                     hint="Name a new folder; nothing was touched.",
                 )
-        if next(folder.iterdir(), None) is not None and not force:
+        old = read_manifest(folder)
+        filled = next(folder.iterdir(), None) is not None
+        if filled and not force:
             raise ConfigError(
                 f"{folder} is not empty.",
                 field="DIR",
                 hint="Name a new folder, or say --force to replace the export that is there.",
             )
-        old = read_manifest(folder)
+        if filled and old is None:
+            raise ConfigError(
+                f"{folder} holds files and no export's manifest.",
+                field="DIR",
+                hint="Name a new or empty folder; --force replaces an export, and nothing else. Nothing was touched.",
+            )
         foreign = _ours(folder) - (old.names() if old else set())
         if foreign:
             raise ConfigError(

@@ -14,7 +14,7 @@ from ..review_events import Approved, Edited, Rejected, Renewed, Settled, Signed
 from ..rows import Row
 from . import reviews
 from .base import Before, rows_of
-from .records import shown_text
+from .records import proposed_version, shown_text
 
 CHANGES: Final = (
     OrderOutcome, LessonJudged, ThesisUpdated, ThesisClosed, StatusChanged, Approved, Edited, Rejected, Renewed,
@@ -22,7 +22,7 @@ CHANGES: Final = (
 )  # fmt: skip
 """The events that give a memory its next version, and so need the one before."""
 
-__all__ = ["CHANGES", "Before", "project", "reviews", "shown_text"]
+__all__ = ["CHANGES", "Before", "project", "proposed_version", "reviews", "shown_text"]
 
 
 def project(entry: Entry, event: Event, before: Before) -> list[Row]:

@@ -39,11 +39,5 @@ def existing(entry: Entry, before: Before) -> Version:
 
 def following(old: Version, entry: Entry, **changes: object) -> Version:
     """The next version, with what the entry changed."""
-    return replace(
-        old,
-        sequence_from=entry.sequence,
-        version=old.version + 1,
-        changed_by=entry.agent,
-        effective_at=entry.effective_at,
-        **changes,  # type: ignore[arg-type]
-    )
+    told = {"changed_by": entry.agent, "effective_at": entry.effective_at} | changes
+    return replace(old, sequence_from=entry.sequence, version=old.version + 1, **told)  # type: ignore[arg-type]

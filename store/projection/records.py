@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from ..canonical import canonical
@@ -41,7 +42,9 @@ _NOT_DETAILS: Final = {
 }
 
 
-_OF_WORDING: Final = ("suspicious", "masked", "alike")
+_OF_WORDING: Final = ("suspicious", "masked", "alike", "proposed")
+_THESIS_TERMS: Final = ("direction", "horizon", "target", "invalidation")
+_VOUCHED: Final = ("approved", "host_confirmed")
 
 
 @rows_of.register
@@ -163,22 +166,15 @@ def _(event: LessonJudged, entry: Entry, before: Before) -> list[Row]:
 @rows_of.register
 def _(event: ThesisUpdated, entry: Entry, before: Before) -> list[Row]:
     old = existing(entry, before)
-    named = event.model_dump(
-        mode="json", exclude_none=True, include={"direction", "horizon", "target", "invalidation"}
-    )
-    return [
-        following(
-            old,
-            entry,
-            text=event.text,
-            terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
-            tags=old.tags if event.tags is None else event.tags,
-            symbol=old.symbol if event.symbol is None else event.symbol,
-            stale_at=old.stale_at if event.review_by is None else event.review_by,
-            review_state=event.review_state or old.review_state,
-            details=_reworded(old, event) | named | _imported(old, event.imported),
-        )
-    ]
+    if event.review_state == "pending" and old.review_state != "pending":
+        # What was let in stands until somebody has approved the new wording.
+        told = event.model_dump(mode="json", exclude_none=True, exclude={"type", "notices", "imported"})
+        proposed = told | {"by": entry.agent, "at": entry.effective_at}
+        return [following(old, entry, details=old.details | {"proposed": proposed})]
+    unheld = "none" if old.review_state in _VOUCHED else old.review_state
+    state = event.review_state or unheld
+    named = _imported(old, event.imported)
+    return [reworded(following(old, entry, review_state=state, details=old.details | named), event)]
 
 
 @rows_of.register
@@ -255,12 +251,31 @@ def _(event: SessionStarted, entry: Entry, before: Before) -> list[Row]:
     return [Session(session_id=entry.subject_id, sequence=entry.sequence, agent=entry.agent)]
 
 
-def _reworded(old: Version, event: ThesisUpdated) -> dict[str, Any]:
-    """The details without what was said of the wording before, and with what is said of the new one."""
-    told = event.model_dump(
-        mode="json", exclude_none=True, include={"suspicious", "masked", "pending_until", "alike"}
+def reworded(version: Version, event: ThesisUpdated) -> Version:
+    """The version in an update's words: what is not named stays, and what was said of the old words goes."""
+    named = event.model_dump(
+        mode="json",
+        exclude_none=True,
+        include={*_THESIS_TERMS, "suspicious", "masked", "pending_until", "alike"},
     )
-    return {name: value for name, value in old.details.items() if name not in _OF_WORDING} | told
+    kept = {name: value for name, value in version.details.items() if name not in _OF_WORDING}
+    return replace(
+        version,
+        text=event.text,
+        terms=count_terms(index_text(event.text)) if event.redacted is None else event.redacted,
+        tags=version.tags if event.tags is None else event.tags,
+        symbol=version.symbol if event.symbol is None else event.symbol,
+        stale_at=version.stale_at if event.review_by is None else event.review_by,
+        details=kept | named,
+    )
+
+
+def proposed_version(version: Version) -> Version:
+    """The version as it would stand in the new wording that waits for a person."""
+    proposed = version.details["proposed"]
+    wording = {name: value for name, value in proposed.items() if name not in ("by", "at")}
+    told = reworded(version, ThesisUpdated.model_validate(wording))
+    return replace(told, review_state="pending", changed_by=proposed["by"])
 
 
 def _imported(old: Version, block: Imported | None) -> dict[str, Any]:

@@ -105,10 +105,12 @@ def covered_by(
     return found
 
 
-def inherited(snapshot: Snapshot, memories: Iterable[str], texts: Iterable[str]) -> Coverage:
+def inherited(
+    snapshot: Snapshot, memories: Iterable[str], texts: Iterable[str], *, with_quotes: bool
+) -> Coverage:
     """What a run's ledger holds of memories of the live ledger that it was shown, and of their texts."""
     found = Coverage()
-    _add_copies(snapshot, found, memories, texts, with_quotes=False)
+    _add_copies(snapshot, found, memories, texts, with_quotes=with_quotes)
     return found
 
 

@@ -20,9 +20,10 @@ from ..inputs import required_text
 from ..paths import ledger_path, refuse_links
 from ..runs import list_runs
 from .applying import Order, Taken, take_away, taken_from
-from .coverage import Coverage, Subject, covered_by, holders_of, inherited, merged, subject_of
+from .coverage import QUOTE_CHARS, Coverage, Subject, covered_by, holders_of, inherited, merged, subject_of
 from .opening import COMMIT_SECONDS, WRITE_SECONDS, Opened, opened
 from .purging import Purged, purge
+from .reasons import Gone, gone_with, telling
 from .register import Line, Register
 from .retention import past_retention
 
@@ -65,6 +66,8 @@ class Look:
     """Memories past their time that are still needed, and stay."""
     unreadable: tuple[str, ...] = ()
     """Runs whose ledger cannot be read."""
+    gone: Gone = field(default_factory=Gone)
+    """The words of what would go, which no reason may say."""
 
     @property
     def nothing(self) -> bool:
@@ -79,6 +82,12 @@ class Redacted:
     entries: dict[str | None, int] = field(default_factory=dict)
     said: dict[str | None, tuple[int, ...]] = field(default_factory=dict)
     purged: dict[str | None, Purged] = field(default_factory=dict)
+    quotes: dict[str | None, tuple[int, ...]] = field(default_factory=dict)
+    """Sequences of entries that quote a text whole and stay."""
+    beyond: dict[str | None, tuple[int, ...]] = field(default_factory=dict)
+    """Sequences of entries that hold it and cannot be redacted."""
+    quotes_sought: bool = False
+    """Whether other entries were searched for the texts; nobody can once they are gone."""
 
     @property
     def remains(self) -> list[str]:
@@ -120,6 +129,7 @@ class Desk:
             subjects = tuple(subject_of(snapshot, name) for name in names)
             coverage = _coverage(snapshot, subjects, wanted)
             seen = [Seen(self._run, self._path(self._run), coverage, snapshot.count_redacted())]
+            gone = _gone(snapshot, coverage, wanted)
         unreadable = []
         for summary in list_runs(self._root, self._strategy) if self._run is None else ():
             if summary.problem is not None:
@@ -129,7 +139,7 @@ class Desk:
                     found = _coverage_of_run(snapshot, subjects, wanted)
                     path = self._path(summary.name)
                     seen.append(Seen(summary.name, path, found, snapshot.count_redacted()))
-        return Look(tuple(seen), subjects, tuple(needed), tuple(unreadable))
+        return Look(tuple(seen), subjects, tuple(needed), tuple(unreadable), gone)
 
     def check_reason(self, reason: str, look: Look, wanted: Wanted) -> str:
         """The reason as it will stand; raises InvalidInput for one that says what is to go."""
@@ -138,11 +148,9 @@ class Desk:
         gone += [] if wanted.containing is None else [wanted.containing]
         for text in gone:
             if len(text.strip()) >= LEAST_TOLD_CHARS and text.strip().casefold() in told.casefold():
-                raise InvalidInput(
-                    "The reason says what is to be taken away, and would keep it.",
-                    field="reason",
-                    hint="Say why in other words, such as `account number by mistake`.",
-                )
+                raise _telling("it holds the text whole")
+        if (which := telling(told, look.gone)) is not None:
+            raise _telling(which)
         return told
 
     def redact(self, caller: Caller, wanted: Wanted, reason: str) -> Redacted:
@@ -159,13 +167,17 @@ class Desk:
         self.refuse_on_hold()
         look = self.look(wanted)
         told = self.check_reason(reason, look, wanted)
-        done = Redacted()
+        done = Redacted(quotes_sought=_seeks_quotes(look, wanted))
         for seen in reversed(look.seen):  # the live ledger last
             with self._opened(seen.run) as ledger:
                 self._register.check_writable(ledger.store_id)
-                said, count = self._take(ledger, caller, look, wanted, told, seen.run)
+                said, count, coverage = self._take(ledger, caller, look, wanted, told, seen.run)
             if count:
                 done.entries[seen.run], done.said[seen.run] = count, tuple(said)
+            if coverage.quotes:
+                done.quotes[seen.run] = tuple(coverage.quotes)
+            if coverage.beyond:
+                done.beyond[seen.run] = tuple(coverage.beyond)
         for seen in look.seen:
             if seen.run in done.entries or seen.redacted_before:
                 done.purged[seen.run] = purge(self._root, seen.path)
@@ -173,14 +185,14 @@ class Desk:
 
     def _take(
         self, ledger: Opened, caller: Caller, look: Look, wanted: Wanted, reason: str, run: str | None
-    ) -> tuple[list[int], int]:
+    ) -> tuple[list[int], int, Coverage]:
         """The redaction of one ledger, in one transaction; what came since one looked is covered too."""
         first = look.subjects[0] if look.subjects else None
 
-        def job(transaction: Transaction) -> tuple[list[int], int]:
+        def job(transaction: Transaction) -> tuple[list[int], int, Coverage]:
             head = transaction.head()
             if head is None:
-                return [], 0
+                return [], 0, Coverage()
             coverage = (
                 _coverage(transaction, self._anew(transaction, look), wanted)
                 if run == self._run
@@ -201,7 +213,7 @@ class Desk:
                 taken,
                 lambda all_of_it: self._note(ledger, caller, order, all_of_it),
             )
-            return [entry.sequence for entry in said], len(taken)
+            return [entry.sequence for entry in said], len(taken), coverage
 
         return ledger.engine.write(job, timeout=WRITE_SECONDS, grace=COMMIT_SECONDS)
 
@@ -264,7 +276,29 @@ def _coverage(snapshot: Snapshot, subjects: Sequence[Subject], wanted: Wanted) -
 def _coverage_of_run(snapshot: Snapshot, subjects: Sequence[Subject], wanted: Wanted) -> Coverage:
     memories = [name for subject in subjects for name in subject.memories]
     texts = [text for subject in subjects for text in subject.texts] if wanted.older_than is None else []
-    parts = [inherited(snapshot, memories, texts)]
+    parts = [inherited(snapshot, memories, texts, with_quotes=wanted.with_quotes)]
     if wanted.containing is not None:
         parts.append(holders_of(snapshot, wanted.containing))
     return merged(parts)
+
+
+def _gone(snapshot: Snapshot, coverage: Coverage, wanted: Wanted) -> Gone:
+    """The words of what would go; of whatever is past its time, any two words in a row stand there somewhere."""
+    entries = filter(None, map(snapshot.raw_entry, coverage.covered))
+    texts = [] if wanted.containing is None else [wanted.containing]
+    return gone_with(entries, texts, in_a_row=wanted.older_than is None)
+
+
+def _seeks_quotes(look: Look, wanted: Wanted) -> bool:
+    if wanted.older_than is not None or look.nothing:
+        return False
+    texts = (text for subject in look.subjects for text in subject.texts)
+    return wanted.containing is not None or any(len(text) >= QUOTE_CHARS for text in texts)
+
+
+def _telling(which: str) -> InvalidInput:
+    return InvalidInput(
+        f"The reason says what is to be taken away, and would keep it: {which}.",
+        field="reason",
+        hint="Say why without its names, numbers and phrases, such as `written by mistake`.",
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ..commands import ACTIONS
 from ..terms import count_terms, index_text
 
 Content = Mapping[str, Any]
@@ -33,6 +34,15 @@ def _decimal(value: Any) -> Any:
 def _word(value: Any) -> Any:
     """A word that a writer chooses from a list."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else None
+
+
+def _action(value: Any) -> Any:
+    """What a decision or a proposal was to do, a word of the product's own."""
+    return value if value in ACTIONS else None
+
+
+def _action_or_blank(value: Any) -> str:
+    return _action(value) or ""
 
 
 def _blank(_value: Any) -> str:
@@ -102,9 +112,9 @@ KEPT: Final[Mapping[str, Mapping[str, Rule]]] = MappingProxyType(
     {
         "session.started": _fields(_same, "transport protocol_version token_id"),
         "memory.recorded": _RECORDED | _fields(_same, "supersedes"),
-        "proposal.recorded": _RECORDED,
+        "proposal.recorded": _RECORDED | _fields(_action, "action"),
         "risk_note.recorded": _RECORDED,
-        "decision.recorded": _RECORDED | _fields(_blank, "action") | _fields(_same, "thesis_id"),
+        "decision.recorded": _RECORDED | _fields(_action_or_blank, "action") | _fields(_same, "thesis_id"),
         "lesson.recorded": _RECORDED,
         "thesis.opened": _RECORDED,
         "thesis.updated": _fields(_blank, "text")
@@ -146,7 +156,7 @@ KEPT: Final[Mapping[str, Mapping[str, Rule]]] = MappingProxyType(
         "review.edited": _fields(_same, "shown_sha256 redacted settles") | _fields(_blank, "text"),
         "review.signed_off": _fields(_same, "shown_sha256 previous"),
         "review.renewed": _fields(_same, "shown_sha256 review_by expires_at settles"),
-        "review.settled": _fields(_same, "flag resolution supersedes contradicts policy"),
+        "review.settled": _fields(_same, "flag also resolution supersedes contradicts policy"),
         "publication.begun": _fields(_blank, "endpoint body")
         | _fields(
             _same, "action_id marketplace_listing_id community_publication_id parent_post_id reconciled"

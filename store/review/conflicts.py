@@ -15,7 +15,7 @@ from ..errors import AlreadyDecided, InvalidInput, NotFound
 from ..events import StatusChanged
 from ..inputs import identifier, short_text
 from ..ledger import Draft
-from ..lifecycle import LESSON, MEMORY, PROPOSAL, RISK_NOTE
+from ..lifecycle import ENDED, HIDDEN, LESSON, MEMORY, PROPOSAL, RISK_NOTE
 from ..limits import NOTE_CHARS
 from ..planning import Plan, about, plan
 from ..review_commands import RESOLUTIONS, Settle
@@ -27,6 +27,7 @@ from .items import FLAGGED
 
 OF_CONFLICTS: Final = ("newer_wins", "older_wins", "both_hold", "not_a_conflict")
 LOST: Final = {MEMORY: "superseded", LESSON: "retired", RISK_NOTE: "resolved", PROPOSAL: "withdrawn"}
+_BY_REVIEWERS: Final = frozenset({"edited_by", "renewed_by", "signed_off_by"})
 _IN_USE: Final = frozenset({"active", "proposed", "validated", "contradicted"})
 
 
@@ -41,10 +42,16 @@ def _(command: Settle, transaction: Transaction, caller: Caller, view: View) -> 
     _check_fits(flag, command.resolution, scope)
     note = short_text(command.note, field="note", longest=NOTE_CHARS)
     other = None if flag.other_id is None else view.version(flag.other_id)
-    event = Settled(flag=flag.sequence, resolution=command.resolution, scope=scope, note=note)
+    event = Settled(
+        flag=flag.sequence,
+        also=_mirrored(flag, transaction, view),
+        resolution=command.resolution,
+        scope=scope,
+        note=note,
+    )
     if flag.reason == "conflicting" and other is not None:
         return Plan(tuple(settled(event, memory, other)))
-    if command.resolution == "upheld":
+    if command.resolution == "upheld" and memory.status not in (*ENDED, "closed"):
         return Plan((about(memory, event), ending(memory, note)))
     return Plan((about(memory, event),))
 
@@ -55,7 +62,9 @@ def settled(event: Settled, memory: Version, other: Version) -> list[Draft]:
         return [about(memory, event)]
     event = event.model_copy(update={"contradicts": other.memory_id})
     if event.resolution == "both_hold":
-        return [about(memory, event)]
+        # Each is shown with its scope, so each has the answer; what a run inherits it cannot change.
+        mirrored = event.model_copy(update={"contradicts": memory.memory_id, "also": None})
+        return [about(memory, event), *([about(other, mirrored)] if other.source is None else [])]
     newer, older = sorted((memory, other), key=lambda each: (each.created_at, each.ordinal), reverse=True)
     lost, won = (older, newer) if event.resolution == "newer_wins" else (newer, older)
     drafts = [about(memory, event.model_copy(update={"supersedes": lost.memory_id}))]
@@ -66,25 +75,68 @@ def settled(event: Settled, memory: Version, other: Version) -> list[Draft]:
     return drafts
 
 
-def by_policy(flagged: Entry, memory: Version, other: Version, view: View) -> list[Draft]:
+def by_policy(
+    flagged: Entry, memory: Version, other: Version, transaction: Transaction, view: View
+) -> list[Draft]:
     """What the configured policy makes of a new conflict at once; nothing where it leaves that to a person.
 
     The newer wins only when as much stands behind it: what a person approved or outcomes validated loses to no claim.
+    Both must be in use, of one kind and on one instrument, and no person may have settled the two before.
     """
     policy = view.policy.conflicts
-    if policy == "ask" or "suspicious" in memory.details or "suspicious" in other.details:
+    if policy == "ask" or not all(_may_win(each, view) for each in (memory, other)):
+        return []
+    if (memory.kind, memory.symbol) != (other.kind, other.symbol):
+        return []
+    if transaction.settled_before(memory.memory_id, other.memory_id, view.cut):
         return []
     newer, older = sorted((memory, other), key=lambda each: (each.created_at, each.ordinal), reverse=True)
     least = 2 if policy == "newest_validated" else _standing(older)
     if _standing(newer) < least or LOST.get(older.kind) is None:
         return []
-    event = Settled(flag=flagged.sequence, resolution="newer_wins", policy=policy)
+    event = Settled(
+        flag=flagged.sequence, also=_mirrored_by(flagged, memory, other, transaction, view),
+        resolution="newer_wins", policy=policy,
+    )  # fmt: skip
     return settled(event, memory, other)
+
+
+def _may_win(version: Version, view: View) -> bool:
+    """Whether a memory stands in everybody's sight: in use, let in, not expired, and with no words that instruct."""
+    over = version.expires_at is not None and version.expires_at <= view.at
+    visible = version.status in _IN_USE and version.review_state not in HIDDEN
+    return visible and not over and "suspicious" not in version.details
+
+
+def _mirrored(flag: Flag, transaction: Transaction, view: View) -> tuple[int, ...] | None:
+    """The entries of other open flags that say of the same two memories that they contradict each other."""
+    if flag.reason != "conflicting" or flag.other_id is None:
+        return None
+    pair = {flag.memory_id, flag.other_id}
+    flags = transaction.flags_on((flag.memory_id,), view.cut)
+    same = tuple(
+        each.sequence
+        for each in flags
+        if each.sequence != flag.sequence
+        and each.reason == "conflicting"
+        and {each.memory_id, each.other_id} == pair
+    )
+    return same or None
+
+
+def _mirrored_by(
+    flagged: Entry, memory: Version, other: Version, transaction: Transaction, view: View
+) -> tuple[int, ...] | None:
+    flag = Flag(
+        flagged.sequence, memory.memory_id, "conflicting", other.memory_id, None, flagged.agent, view.at
+    )
+    return _mirrored(flag, transaction, view)
 
 
 def _standing(version: Version) -> int:
     """How much stands behind a memory: 2 an outcome or a reviewer, 1 a yes in the host, 0 its author alone."""
-    if version.status == "validated" or version.review_state == "approved":
+    by_people = version.review_state == "approved" or not _BY_REVIEWERS.isdisjoint(version.details)
+    if version.status == "validated" or by_people:
         return 2
     return 1 if version.review_state == "host_confirmed" else 0
 

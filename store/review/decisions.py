@@ -36,8 +36,9 @@ RENEWED_FOR = 90 * DAY
 
 @plan.register
 def _(command: Approve, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    memory = _shown(view, caller, transaction, command.memory_id, command.shown)
+    memory = _named(view, caller, command.memory_id)
     _refuse_decided(memory, view)
+    _check_shown(memory, transaction, command.shown)
     note = short_text(command.note, field="note", longest=NOTE_CHARS)
     before = [*_edit(memory, transaction, view, command), *_supersede(memory, view)]
     event = Approved(shown_sha256=shown_hash(transaction, memory), note=note)
@@ -46,8 +47,9 @@ def _(command: Approve, transaction: Transaction, caller: Caller, view: View) ->
 
 @plan.register
 def _(command: Reject, transaction: Transaction, caller: Caller, view: View) -> Plan:
-    memory = _shown(view, caller, transaction, command.memory_id, command.shown)
+    memory = _named(view, caller, command.memory_id)
     _refuse_decided(memory, view)
+    _check_shown(memory, transaction, command.shown)
     reason = required_text(command.reason, field="reason", longest=NOTE_CHARS)
     return Plan((about(memory, Rejected(shown_sha256=shown_hash(transaction, memory), reason=reason)),))
 
@@ -56,6 +58,13 @@ def _(command: Reject, transaction: Transaction, caller: Caller, view: View) -> 
 def _(command: Revise, transaction: Transaction, caller: Caller, view: View) -> Plan:
     memory = _shown(view, caller, transaction, command.memory_id, command.shown)
     _refuse_ended(memory, "revised")
+    _refuse_redacted(memory)
+    if "proposed" in memory.details:
+        raise IllegalTransition(
+            f"A new wording of {memory.memory_id} waits already.",
+            field="memory_id",
+            hint=f"Decide on that first: `deskbook review show {memory.memory_id}`.",
+        )
     if memory.kind in (DECISION, ORDER_ACTION):
         raise IllegalTransition(
             f"A {memory.kind} tells what was done and is not revised.",
@@ -74,6 +83,7 @@ def _(command: SignOff, transaction: Transaction, caller: Caller, view: View) ->
             field="memory_id",
             hint="What waits is approved with `deskbook review approve`.",
         )
+    _refuse_redacted(memory)
     if memory.status == "validated":
         raise AlreadyDecided(f"{memory.memory_id} is validated already.", field="memory_id")
     if memory.review_state in ("pending", "rejected"):
@@ -147,28 +157,50 @@ def refuse_others(caller: Caller) -> None:
 
 def _shown(view: View, caller: Caller, transaction: Transaction, memory_id: str, shown: str) -> Version:
     """The memory as it was shown; raises VersionConflict when it has other words by now."""
+    memory = _named(view, caller, memory_id)
+    _check_shown(memory, transaction, shown)
+    return memory
+
+
+def _named(view: View, caller: Caller, memory_id: str) -> Version:
     refuse_others(caller)
     memory = existing(view, memory_id, field="memory_id")
     refuse_inherited(memory, field="memory_id")
+    return memory
+
+
+def _check_shown(memory: Version, transaction: Transaction, shown: str) -> None:
     wanted = shown.strip().lower()
+    look = f"`deskbook review show {memory.memory_id}`"
     if not re.fullmatch(rf"[0-9a-f]{{{SHOWN_LEAST},64}}", wanted):
         raise InvalidInput(
             "shown is not the hash of what was shown.",
             field="shown",
-            hint="`deskbook review show` prints it beside the memory.",
+            hint=f"{look} prints it beside the memory.",
         )
     if not shown_hash(transaction, memory).startswith(wanted):
         raise VersionConflict(
             f"{memory.memory_id} is not what was shown: it was changed at sequence {memory.sequence_from}. "
             "Nothing was decided.",
             field="shown",
-            hint="Look at it again with `deskbook review show`.",
+            hint=f"Look at it again: {look}.",
         )
-    return memory
+
+
+def _refuse_redacted(memory: Version) -> None:
+    """Nobody vouches for, or rewords, what was taken away; a new wording of it that waits may stand yet."""
+    if not memory.details.get("proposed", {}).get("text", memory.text):
+        raise AlreadyDecided(
+            f"{memory.memory_id}: its content was redacted.",
+            field="memory_id",
+            hint="`deskbook add` writes a new one.",
+        )
 
 
 def _refuse_decided(memory: Version, view: View) -> None:
-    if memory.review_state != "pending":
+    _refuse_redacted(memory)
+    proposed = memory.details.get("proposed")
+    if memory.review_state != "pending" and proposed is None:
         told = memory.details
         by = ""
         if "reviewed_by" in told:
@@ -177,7 +209,7 @@ def _refuse_decided(memory: Version, view: View) -> None:
         raise AlreadyDecided(f"{memory.memory_id} {what}.", field="memory_id")
     if memory.status in (*ENDED, "closed"):
         raise AlreadyDecided(f"{memory.memory_id} is {memory.status} by now.", field="memory_id")
-    until = memory.details.get("pending_until")
+    until = (proposed or memory.details).get("pending_until")
     if until is not None and until <= view.at:
         raise Lapsed(
             f"{memory.memory_id} waited until {format_instant(until, view.zone)} and is not to be decided any more.",

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from ..engines.base import Snapshot
 from ..errors import NotFound
 from ..inputs import identifier
+from ..projection import proposed_version
 from ..rows import EntryFilter, Flag, Version
+from ..terms import same_mark
 from ..view import View
 
 FLAGGED = "memory.flagged"
@@ -21,6 +23,10 @@ class ReviewItem:
     shown_sha256: str
     at: int
     flags: tuple[Flag, ...] = ()
+    stands: str | None = None
+    """The text that stands now, where `version` is a new wording that waits."""
+    rejected: tuple[Version, ...] = ()
+    """Where it waits: what its author said before in the same words and was rejected, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +89,24 @@ def _flag_item(view: View, flag: Flag) -> FlagItem | None:
 
 def _item(view: View, version: Version) -> ReviewItem:
     layer = next(layer for layer in view.layers if layer.source == version.source)
-    flags = view.layers[0].snapshot.flags_on((version.memory_id,), view.cut)
-    return ReviewItem(version, shown_hash(layer.snapshot, version), view.at, tuple(flags))
+    flags = tuple(view.layers[0].snapshot.flags_on((version.memory_id,), view.cut))
+    shown = shown_hash(layer.snapshot, version)
+    proposed = version.details.get("proposed")
+    if proposed is None:
+        return ReviewItem(version, shown, view.at, flags, rejected=_rejected_before(view, version))
+    return ReviewItem(proposed_version(version), shown, view.at, flags, stands=version.text)
+
+
+def _rejected_before(view: View, version: Version) -> tuple[Version, ...]:
+    if version.review_state != "pending":
+        return ()
+    mark = same_mark(*_said(version))
+    return tuple(
+        other
+        for other in view.layers[0].snapshot.same(mark, view.cut)
+        if other.review_state == "rejected" and _said(other) == _said(version)
+    )
+
+
+def _said(version: Version) -> tuple[str, str, str | None, str]:
+    return (version.agent, version.kind, version.symbol, version.text)

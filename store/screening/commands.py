@@ -5,7 +5,6 @@ Every field of every command stands in one of two tables below; a test holds the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -13,8 +12,10 @@ from ..commands import Command, IntendOrder, RecordOutcome, ReportPositions
 from ..errors import SecretRefused
 from ..limits import REASON_CHARS, REASON_LEAST_CHARS, SHORT_TEXT_CHARS
 from ..policy import Secrets
+from ..rows import Filter
+from ..search.recall import Question
 from .evidence import Masked, screen_json
-from .instructions import instructs
+from .instructions import instructs, texts_in
 from .secrets import mask
 
 FREE_TEXT: Final = frozenset(
@@ -49,19 +50,22 @@ class Screened:
     suspicious: tuple[str, ...] = ()
 
 
-def screen(command: Command, policy: Secrets) -> Screened:
+def screen(command: Command, policy: Secrets, key: str | None = None) -> Screened:
     """The command with its secrets masked; with `refuse` the first raises SecretRefused, naming its field alone.
 
-    An order, its outcome and reported positions are never refused: there `refuse` masks.
+    A secret in the idempotency `key` is refused under both: masked it would be another key. An order, its outcome and
+    reported positions are never refused: there `refuse` masks.
     """
     given = {
         field.name: value
         for field in fields(command)
         if field.name in FREE_TEXT and (value := getattr(command, field.name)) is not None
     }
-    suspicious = instructs("\n".join(text for value in given.values() for text in _texts(value)))
+    suspicious = instructs("\n".join(text for value in given.values() for text in texts_in(value)))
     if policy == "keep":
         return Screened(command, (), suspicious)
+    if key is not None and not isinstance(command, _NEVER_BLOCKED) and (secrets := mask(key)[1]):
+        raise _refusal((("idempotency_key", secrets[0]),))
     changed: dict[str, Any] = {}
     found: list[tuple[str, str]] = []
     for name, value in given.items():
@@ -79,9 +83,23 @@ def screen(command: Command, policy: Secrets) -> Screened:
     return Screened(whole, tuple(dict.fromkeys(path for path, _ in found)), suspicious)
 
 
-def screen_query(text: str, policy: Secrets) -> str:
-    """A search's words as they may be recorded: masked, unless the policy keeps secrets."""
-    return text if policy == "keep" else mask(text)[0]
+def screen_search(question: Question, typed: Filter, policy: Secrets) -> Question:
+    """A question as it may be recorded: its words and conditions masked, unless the policy keeps secrets.
+
+    What counts is how a condition was `typed`: in the small or capital letters of what it meant a secret hides.
+    """
+    if policy == "keep":
+        return question
+    changed: dict[str, Any] = {}
+    for name in ("symbol", "agent"):
+        masked, found = mask(getattr(typed, name) or "")
+        if found:
+            changed[name] = masked
+    tags = [mask(tag) for tag in typed.tags]
+    if any(found for _, found in tags):
+        changed["tags"] = tuple(masked for masked, _ in tags)
+    conditions = replace(question.conditions, **changed)
+    return replace(question, query=mask(question.query)[0], conditions=conditions)
 
 
 def _fitted(name: str, given: Any, masked: Any) -> Any:
@@ -101,19 +119,3 @@ def _refusal(found: Masked) -> SecretRefused:
         field=path,
         hint='Leave it out and say it without; or the operator may set [screening] secrets = "mask".',
     )
-
-
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in a value, the names in its objects too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < _DEPTH:
-        for key, item in value.items():
-            yield from _texts(key, depth + 1)
-            yield from _texts(item, depth + 1)
-    elif isinstance(value, list | tuple) and depth < _DEPTH:
-        for item in value:
-            yield from _texts(item, depth + 1)
-
-
-_DEPTH = 64

@@ -11,7 +11,8 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from .folding import fold
 from .foreign_signs import FOREIGN
@@ -38,6 +39,13 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,2000}")
 _RUNS = 20
 _WORDS = re.compile(r"[\w'.,:;!?-]{1,60}(?: [\w'.,:;!?-]{1,60}){2,600}\s{0,4}")
 
+_GLUED = re.compile(r"(?<=[a-z])(?=[A-Z])|[_./:|+~=^\\-]+")
+_GLUED_CHARS = 300
+"""Ids, symbols and short terms are no longer; what glues words in a longer text is part of its prose."""
+
+_REMEMBERED_CHARS = 1_000
+_MAX_DEPTH = 64
+
 
 def instructs(text: str) -> tuple[str, ...]:
     """Why the text seems to instruct its reader, each reason once; empty for what merely records."""
@@ -49,6 +57,32 @@ def instructs(text: str) -> tuple[str, ...]:
         if sign.why not in found and sign.pattern.search(lines if sign.why == ROLE else flat):
             found[sign.why] = None
     return tuple(found)
+
+
+def reads_as_order(text: str) -> bool:
+    """Whether a text that is shown seems to instruct, also by words that only signs or capitals hold apart."""
+    return _judged(text) if len(text) <= _REMEMBERED_CHARS else bool(instructs(text))
+
+
+@lru_cache(maxsize=4_096)
+def _judged(text: str) -> bool:
+    if instructs(text):
+        return True
+    apart = _GLUED.sub(" ", text) if len(text) <= _GLUED_CHARS else text
+    return apart != text and bool(instructs(apart))
+
+
+def texts_in(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in a value, the names in its objects too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and depth < _MAX_DEPTH:
+        for key, item in value.items():
+            yield from texts_in(key, depth + 1)
+            yield from texts_in(item, depth + 1)
+    elif isinstance(value, list | tuple) and depth < _MAX_DEPTH:
+        for item in value:
+            yield from texts_in(item, depth + 1)
 
 
 def _hidden(text: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .evidence import Evidence, gather
 from .fusion import Fused, Fusion, fuse, is_answered, setting_of
 from .lexical import rank_literal
 from .meaning import Lack, Meaning
-from .trust import Ranking, is_failure, trust_of
+from .trust import Ranking, is_failure, outcomes_of, trust_of
 
 Order = Literal["relevance", "losses_first"]
 
@@ -82,6 +82,8 @@ class Found:
     lack: Lack | None = None
     nothing_on: tuple[str, ...] = ()
     """Instruments that the query names and of which the memory holds nothing, as typed."""
+    outcomes: tuple[int, int] = (0, 0)
+    """How many of the best hits, on the page or not, tell of a success, and how many of a failure."""
 
     def record(self, question: Question, as_of: int | None, handed_over: int, rendered: str) -> Retrieved:
         """The event that records this search; the first `handed_over` hits were handed over."""
@@ -155,6 +157,7 @@ def _literal(view: View, question: Question) -> Found:
         total=len(places),
         hits=hits[question.offset : question.offset + question.limit],
         candidates=tuple(map(_candidate, hits[:CANDIDATES_KEPT])),
+        outcomes=outcomes_of(hit.version for hit in hits[:WEIGHED]),
     )
 
 
@@ -184,6 +187,7 @@ def _found(view: View, question: Question, fusion: Fusion, floor: float | None) 
         watermarks=tuple(layer.watermark for layer in view.layers) if meant else (),
         lack=question.meaning.lack or _behind(view, question),
         nothing_on=_absent(fusion, any_hits=bool(hits)),
+        outcomes=outcomes_of(hit.version for hit in hits[:weighed]),
     )
 
 
@@ -241,7 +245,9 @@ def _newest(view: View, question: Question) -> Found:
         versions = view.versions(question.conditions, limit=end)
     hits = tuple(Hit(version, rank) for rank, version in enumerate(versions, start=1))
     page = hits[question.offset :]
-    return Found("recent", view.cut, view.inherited_cut, total, page, tuple(map(_candidate, page)))
+    candidates = tuple(map(_candidate, page))
+    outcomes = outcomes_of(versions)
+    return Found("recent", view.cut, view.inherited_cut, total, page, candidates, outcomes=outcomes)
 
 
 def _named(view: View, question: Question) -> list[Fused]:

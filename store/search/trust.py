@@ -1,8 +1,9 @@
-"""What a memory's standing and age count in the order of hits, and which memories tell of a failure."""
+"""What a memory's standing and age count in the order of hits, and which memories tell of a failure or a success."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -38,6 +39,9 @@ _ENDED: Final = frozenset({"superseded", "retired", "withdrawn", "resolved"})
 _LOST: Final = frozenset(
     {"loss", "lost", "losing", "stop", "stopped", "stopped_out", "invalidated", "failed"}
 )
+_WON: Final = frozenset(
+    {"win", "won", "winning", "winner", "profit", "gain", "target", "target_hit", "hit_target", "take_profit"}
+)
 
 
 def trust_of(version: Version, at: int, ranking: Ranking) -> float:
@@ -61,12 +65,34 @@ def is_failure(version: Version) -> bool:
     """Whether a memory tells of what went wrong: a loss, a lesson refuted, an order refused."""
     if version.status in ("contradicted", "rejected") or _balance(version.details.get("tally")) < 0:
         return True
-    outcome = version.details.get("outcome")
-    if not isinstance(outcome, dict):
+    return _result_of(version) in _LOST or any(number < 0 for number in _gains_of(version))
+
+
+def is_success(version: Version) -> bool:
+    """Whether a memory tells of what went well: a gain, a target reached, a lesson borne out. No failure does."""
+    if is_failure(version):
         return False
-    if re.sub(r"[\s_-]+", "_", str(outcome.get("result", "")).strip().lower()) in _LOST:
+    if version.status == "validated" or _balance(version.details.get("tally")) > 0:
         return True
-    return any(_negative(outcome.get(name)) for name in ("pnl", "return_pct"))
+    return _result_of(version) in _WON or any(number > 0 for number in _gains_of(version))
+
+
+def outcomes_of(versions: Iterable[Version]) -> tuple[int, int]:
+    """How many of the versions tell of a success, and how many of a failure."""
+    told = [(is_success(version), is_failure(version)) for version in versions]
+    return sum(won for won, _ in told), sum(lost for _, lost in told)
+
+
+def _result_of(version: Version) -> str:
+    outcome = version.details.get("outcome")
+    result = outcome.get("result", "") if isinstance(outcome, dict) else ""
+    return re.sub(r"[\s_-]+", "_", str(result).strip().lower())
+
+
+def _gains_of(version: Version) -> list[Decimal]:
+    outcome = version.details.get("outcome")
+    told = [outcome.get(name) for name in ("pnl", "return_pct")] if isinstance(outcome, dict) else []
+    return [number for value in told if (number := _number(value)) is not None]
 
 
 def _balance(tally: Any) -> float:
@@ -77,8 +103,9 @@ def _balance(tally: Any) -> float:
     return (supports - contradicts) / ((supports + contradicts) or 1)
 
 
-def _negative(value: Any) -> bool:
+def _number(value: Any) -> Decimal | None:
     try:
-        return value is not None and Decimal(str(value)) < 0
+        number = Decimal(str(value))
     except InvalidOperation:
-        return False
+        return None
+    return number if number.is_finite() else None

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from store import Caller
 from store.commands import (
     CloseThesis,
+    Command,
     Decide,
     IntendOrder,
     OpenThesis,
@@ -22,6 +24,8 @@ from store.commands import (
     UpdateThesis,
 )
 from store.export.exporter import bring_up_to_date
+from store.policy import Policy
+from store.review_commands import Approve, Reject
 
 if TYPE_CHECKING:
     from conftest import Seat
@@ -117,6 +121,62 @@ class Turns:
         terms: dict[str, Any] = legs[0] if len(legs) == 1 else {"legs": legs}
         intent = IntendOrder(operation="submit", reason=REASON, evidence={"spread": "0.01"}, **terms)
         return str(self.seat.do(intent, call=call).id)
+
+
+class Gated:
+    """A desk whose theses and lessons wait: one is let in, in other words later, one is rejected, one still waits."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        seat.do(ReportPositions(positions=[{"symbol": "AAPL", "quantity": "10"}]))
+        thesis = seat.do(OpenThesis(text="Long AAPL.", symbol="AAPL")).id
+        refused = seat.do(OpenThesis(text="Short AAPL.", symbol="AAPL")).id
+        seat.do(OpenThesis(text="Flat AAPL.", symbol="AAPL"))
+        self.thesis = thesis
+        self.waiting = self.order("1", thesis)
+        self.reject(refused)
+        self.decide(Approve(memory_id=thesis, shown=self.shown(thesis)))
+        self.approved = self.order("2", thesis)
+        self.of_refused = self.order("3", refused)
+        seat.do(UpdateThesis(thesis_id=thesis, text="Longer AAPL."))
+        self.update_waits = self.order("4", thesis)
+        self.reject(thesis)
+        self.update_refused = self.order("5", thesis)
+        seat.do(UpdateThesis(thesis_id=thesis, text="Longest AAPL.", symbol="MSFT"))
+        self.decide(Approve(memory_id=thesis, shown=self.shown(thesis), text="As long as it holds."))
+        self.moved_away = self.order("6", thesis)
+        self.moved_to = self.order("7", thesis, "MSFT")
+        kept = seat.do(ProposeLesson(text="Look before.", symbol="AAPL")).id
+        self.decide(Approve(memory_id=kept, shown=self.shown(kept)))
+        self.reject(seat.do(ProposeLesson(text="Never look.", symbol="AAPL")).id)
+        seat.do(ProposeLesson(text="Look twice.", symbol="AAPL"))
+        self.lesson = kept
+
+    def decide(self, command: Command) -> None:
+        self.seat.book.execute(Caller("rita", "reviewer", "ses-r", "review", reviewer=True), command)
+
+    def reject(self, memory_id: str) -> None:
+        self.decide(Reject(memory_id=memory_id, shown=self.shown(memory_id), reason="no"))
+
+    def shown(self, memory_id: str) -> str:
+        return self.seat.book.review_item(memory_id).shown_sha256
+
+    def order(self, call: str, thesis: str, symbol: str = "AAPL") -> str:
+        """An order after a look at a thesis, which its author may read while it waits."""
+        self.seat.get(thesis, self.seat.caller(call=call))
+        intent = IntendOrder(operation="submit", reason=REASON, symbol=symbol, side="sell", quantity="1")
+        name = str(self.seat.do(intent, call=call).id)
+        for certainty in ("acknowledged", "filled"):
+            filled = {"filled_quantity": "1", "average_price": "187.35"} if certainty == "filled" else {}
+            self.seat.do(RecordOutcome(action_id=name, certainty=certainty, **filled))
+        return name
+
+
+@pytest.fixture
+def gated(open_seat: Callable[..., Seat], tmp_path: Path) -> Gated:
+    gated = Gated(open_seat(policy=Policy(gates={"thesis": "review", "lesson": "review"})))
+    _export(gated.seat, tmp_path)
+    return gated
 
 
 @pytest.fixture
@@ -265,3 +325,25 @@ def test_only_a_thesis_open_on_the_instrument_at_the_time_counts_as_seen(
         (turns.shown_old, "NVDA", Decimal(10), False),
         (turns.shown_new, "NVDA", Decimal(10), True),
     ]
+
+
+def test_what_waits_or_was_rejected_is_no_thesis_of_the_time_and_no_lesson(
+    gated: Gated, documents: dict[str, Any]
+) -> None:
+    answers = _ask(documents["docs/queries.md"].text, gated.seat.path.parent)
+    assert [(row[0], row[1], row[3]) for row in answers[OPEN][1]] == [
+        (gated.approved, "AAPL", "Long AAPL."),
+        (gated.of_refused, "AAPL", "Long AAPL."),
+        (gated.update_waits, "AAPL", "Long AAPL."),
+        (gated.update_refused, "AAPL", "Long AAPL."),
+        (gated.moved_to, "MSFT", "As long as it holds."),
+    ]
+    assert [(row[0], row[3]) for row in answers[SEEN][1]] == [
+        (gated.waiting, False),
+        (gated.approved, True),
+        (gated.of_refused, False),
+        (gated.update_waits, True),
+        (gated.update_refused, True),
+        (gated.moved_away, False),
+    ]
+    assert {row[2] for row in answers["Which lesson came after the outcome?"][1]} == {gated.lesson}

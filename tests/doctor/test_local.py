@@ -185,7 +185,7 @@ def test_a_root_that_may_not_even_be_read_is_explained(
     root.chmod(0o700)
     assert told.code == 1
     wrong = {finding["check"] for finding in told.marked("fail")}
-    assert wrong == {"root", "ledger default", "tokens"}
+    assert wrong == {"root", "ledger default", "tokens", "reviewers"}
     assert all("Permission denied" in finding["found"] for finding in told.marked("fail"))
 
 

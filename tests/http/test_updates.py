@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,6 +24,8 @@ pytestmark = [
 ]
 GUARD = 60.0
 STATE = "memory://state"
+NEWS = count(1)
+"""An exact repeat is no news."""
 WIRES = [(transport, era) for transport in ("http", "sse", "stdio") for era in ("legacy", "modern")]
 NO_STATE = """
 [profiles.blind]
@@ -88,7 +91,7 @@ async def subscribe(client: Client, era: str) -> None:
 
 async def write(desk: HttpDesk, agent: str = "trader", transport: str = "stdio", **headers: str) -> None:
     async with desk.client(agent, transport, **headers) as client:
-        assert not (await client.call_tool("remember", {"text": "news"})).is_error
+        assert not (await client.call_tool("remember", {"text": f"news {next(NEWS)}"})).is_error
 
 
 @pytest.mark.parametrize(("transport", "era"), WIRES)

@@ -117,8 +117,8 @@ def test_what_a_writer_claims_of_a_lesson_ranks_and_validates_nothing(floor: Any
 
 
 def test_opposing_lessons_can_be_asked_for_and_carry_their_tally(floor: Any) -> None:
-    """P102, as far as it applies today: the status tells which lessons outcomes contradict, and each judged one
-    shows its tally. A count of wins and losses over a whole search is not made.
+    """P102: the status tells which lessons outcomes contradict, each judged one shows its tally, and a reply that
+    shows a few says how all of the best hits are mixed.
     """
     texts = [f"Gap up setup {at} paid." if at < 9 else f"Gap up setup {at} bled money." for at in range(12)]
     lessons = [floor.lesson(text=text).id for text in texts]
@@ -129,6 +129,11 @@ def test_opposing_lessons_can_be_asked_for_and_carry_their_tally(floor: Any) -> 
     assert against["total"] == 3
     assert [hit["tally"] for hit in against["hits"]] == [{"supports": 0, "contradicts": 1}] * 3
     assert floor.seat.find("gap up setup", status="validated")["total"] == 9
+    floor.lesson(text="Gap up setup, not judged yet.")
+    for asked in ({}, {"limit": 3}, {"order": "losses_first", "limit": 1}):
+        assert floor.seat.find("gap up setup", **asked)["outcomes"] == {"wins": 9, "losses": 3}
+    assert against["outcomes"] == {"wins": 0, "losses": 3}
+    assert "outcomes" not in floor.seat.find("not judged yet", status="proposed")
 
 
 def test_thousands_of_proposed_lessons_crowd_nothing_out(floor: Any) -> None:

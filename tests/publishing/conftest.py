@@ -192,11 +192,11 @@ class Owner:
             f"timeout_seconds = {timeout}\n{more}"
         )
 
-    def intend(self, public_reason: str | None = None) -> str:
+    def intend(self, public_reason: str | None = None, reason: str = f"{PRIVATE} " * 10) -> str:
         """Journal an order action; its id."""
         with self.opened() as book:
             command = IntendOrder(
-                operation="submit", symbol="AAPL", side="buy", quantity="10", reason=f"{PRIVATE} " * 10,
+                operation="submit", symbol="AAPL", side="buy", quantity="10", reason=reason,
                 public_reason=public_reason,
             )  # fmt: skip
             return book.execute(Caller("ann", "trader", "ses_ann", "record_order_intent"), command).id

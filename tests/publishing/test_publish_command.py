@@ -122,6 +122,33 @@ def test_the_private_reason_is_never_sent(owner: Owner, community: Community) ->
     assert community.asked.empty()
 
 
+def test_a_public_reason_that_is_the_private_one_is_refused(owner: Owner, community: Community) -> None:
+    reason = f"{owner.private} " * 9
+    leaked = owner.intend(reason.replace(" ", "\n ").capitalize(), reason)
+    done = owner.publish(leaked, "--despite-warnings")
+    assert done.returncode == 2
+    assert "is its private one" in done.stderr
+    assert "--body" in done.stderr
+    assert owner.private not in done.stdout + done.stderr
+    assert owner.entries() == []
+    assert community.asked.empty()
+
+
+def test_a_text_that_is_or_holds_a_private_reason_is_warned_of(owner: Owner, community: Community) -> None:
+    reason = " ".join([owner.private] * 10)
+    for text in (f"{reason}\n", f"Why we bought:\n{reason.upper()}\nSo long."):
+        path = owner.write(text)
+        asked = owner.publish("--body", path, yes=False, said="n\n")
+        assert f"warning: the body seems to hold the private reason of {owner.action}" in asked.stderr
+        refused = owner.publish("--body", path)
+        assert (refused.returncode, "--despite-warnings" in refused.stderr) == (2, True)
+    assert owner.entries() == []
+    assert community.asked.empty()
+    assert owner.publish("--body", path, "--despite-warnings").returncode == 0
+    part = owner.publish("--body", owner.write(f"{owner.private} and no more"))
+    assert (part.returncode, part.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -34,10 +34,20 @@ def test_a_no_is_refused(send: Send, community: Community, status: int) -> None:
     assert send(community.url) == {"outcome": "refused", "http_status": status, "error_type": "said_no"}
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed(send: Send, community: Community, status: int) -> None:
     community.reply = community.answering(status, b"", Location=f"{community.url}/elsewhere")
     assert send(community.url) == {"outcome": "refused", "http_status": status, "error_type": "redirect"}
+    community.taken()
+    assert community.asked.empty()
+
+
+@pytest.mark.parametrize("status", [300, 303, 304, 305, 306, 399])
+def test_a_3xx_that_sends_the_request_nowhere_else_may_have_published(
+    send: Send, community: Community, status: int
+) -> None:
+    community.reply = community.answering(status, b"", Location=f"{community.url}/post-1")
+    assert send(community.url) == {"outcome": "unknown", "http_status": status, "error_type": "unclear"}
     community.taken()
     assert community.asked.empty()
 

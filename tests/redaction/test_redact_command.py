@@ -3,98 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from server import cli
-from server.reviewer_file import reviewer_path
-from server.reviewers import VARIABLE, add_token
-from store import Book, Caller, SearchRequest
+from store import Book
 from store.audit import verify
-from store.commands import Remember
-from store.export.exporter import bring_up_to_date
 from store.paths import ledger_path
 
 SECRET = "Quorvex pays 100 a month for it"
-ANN = Caller("ann", "solo", "ses-1", "remember")
+Run = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What one command did."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder under which the user's configuration lies, outside of the store."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    return folder / ".config" / "deskbook" / "checkpoint-keys"
-
-
-@pytest.fixture
-def token(root: Path) -> str:
-    """A reviewer's token, of Rita."""
-    return add_token(reviewer_path(root), "Rita")
-
-
-@pytest.fixture
-def run(
-    root: Path, home: Path, token: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Run:
-    """Run a command in this process on the test's root, as Rita unless told otherwise."""
-
-    def start(*words: object, on: Path | None = None, as_rita: bool = True) -> Ran:
-        with monkeypatch.context() as patch:
-            patch.setattr("sys.argv", ["deskbook", *map(str, words), "--root", str(on or root)])
-            if as_rita:
-                patch.setenv(VARIABLE, token)
-            capsys.readouterr()
-            with pytest.raises(SystemExit) as end:
-                cli.main()
-            said = capsys.readouterr()
-        code = end.value.code
-        assert "Traceback" not in said.err
-        return Ran(code if isinstance(code, int) else 0, said.out, said.err)
-
-    return start
-
-
-@pytest.fixture
-def noted(root: Path) -> tuple[str, int]:
-    """The id of a memory that holds the secret, and its sequence; searched, exported."""
-    with closing(Book.open(root, "default")) as book:
-        for number in range(10):
-            book.execute(ANN, Remember(text=f"plain note {number}"))
-        made = book.execute(ANN, Remember(text=SECRET, tags=("quorvextag",)))
-        book.search(ANN, SearchRequest(query="Quorvex"))
-        bring_up_to_date(root, ledger_path(root, "default", None), book.snapshot)
-    return made.id, made.sequence
-
-
-def redacted(run: Run, name: str, *more: object) -> Ran:
+def redacted(run: Run, name: str, *more: object) -> Any:
     return run("redact", name, "--reason", "by mistake", "--yes", *more)
 
 
@@ -175,6 +103,31 @@ def test_an_older_backup_is_restored_without_what_was_redacted_since(
     assert "REMAINS" not in run("restore", kept, "--force").out
     assert traced(root, "Quorvex", "quorvextag") == []
     assert run("verify").code == 0
+
+
+def test_status_says_how_many_entries_are_redacted(run: Run, noted: tuple[str, int]) -> None:
+    assert json.loads(run("status", "--json").out)["redacted"] == 0
+    assert redacted(run, noted[0]).code == 0
+    assert json.loads(run("status", "--json").out)["redacted"] == 2
+    assert re.search(r"^redacted +2$", run("status").out, re.MULTILINE)
+
+
+def test_a_ledger_moved_aside_that_holds_it_still_is_told_with_what_to_do_and_exit_1(
+    run: Run, noted: tuple[str, int], tmp_path: Path, traced: Any
+) -> None:
+    kept, elsewhere = tmp_path / "old.sqlite", tmp_path / "elsewhere"
+    assert run("backup", kept).code == 0
+    assert run("restore", kept, on=elsewhere).code == 0
+    assert redacted(run, noted[0]).code == 0
+    done = run("restore", kept, "--force", on=elsewhere)
+    assert done.code == 1
+    assert "restored " in done.out
+    assert "REMAINS: memory.sqlite.replaced-1" in done.out
+    assert done.out.splitlines()[-1].startswith("  Delete memory.sqlite.replaced-1")
+    path = ledger_path(elsewhere, "default", None)
+    path.with_name("memory.sqlite.replaced-1").unlink()
+    assert traced(elsewhere, "Quorvex", "quorvextag") == []
+    assert verify(path, "default", None).findings == ()
 
 
 def test_a_backup_of_later_is_restored_as_it_is(run: Run, noted: tuple[str, int], tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from store.commands import (
     ResolveMemory,
     UpdateThesis,
 )
-from store.errors import NotFound, TooManyPending
+from store.errors import Lapsed, NotFound, TooManyPending
 from store.policy import Policy
-from store.review_commands import Approve
+from store.review_commands import Approve, Reject
 
 if TYPE_CHECKING:
     from conftest import Seat
@@ -88,11 +88,77 @@ def test_an_update_waits_as_its_thesis_would_have_to(open_seat: OpenSeat) -> Non
     seat = open_seat(policy=REVIEW)
     thesis = seat.do(OpenThesis(text="AAPL grows services", symbol="AAPL"))
     approve(seat, thesis.id)
-    updated = seat.do(UpdateThesis(thesis_id=thesis.id, text="AAPL to the moon, all in"))
+    moon = UpdateThesis(thesis_id=thesis.id, text="AAPL to the moon, all in", target="1000")
+    updated = seat.do(moon, "bob")
     assert updated.extra["review_state"] == "pending"
-    assert thesis.id not in str(seat.state())
+    for who in ("ann", "bob", "carol"):
+        assert ("moon" in str(seat.get(thesis.id, seat.caller(who)))) is (who != "carol")
+        (hit,) = seat.find("AAPL services", who=seat.caller(who))["hits"]
+        assert (hit["text"], hit["trust"]) == ("AAPL grows services", "approved")
+        assert "target" not in hit
+    item = seat.book.review_item(thesis.id)
+    assert (item.version.text, item.stands) == ("AAPL to the moon, all in", "AAPL grows services")
+    assert seat.book.review_queue()[0] == 1
+    assert seat.book.review_queue(agent="bob")[0] == 1
     approve(seat, thesis.id)
-    assert thesis.id in str(seat.state())
+    (hit,) = seat.find("AAPL moon")["hits"]
+    assert (hit["text"], hit["target"], hit["trust"]) == ("AAPL to the moon, all in", "1000", "approved")
+    assert seat.book.review_queue()[0] == 0
+
+
+def test_a_rejected_or_lapsed_update_leaves_what_was_let_in(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=REVIEW)
+    thesis = seat.do(OpenThesis(text="AAPL grows services", symbol="AAPL"))
+    approve(seat, thesis.id)
+    seat.do(UpdateThesis(thesis_id=thesis.id, text="junk"), "bob")
+    shown = seat.book.review_item(thesis.id).shown_sha256
+    seat.book.execute(reviewer(), Reject(memory_id=thesis.id, shown=shown, reason="no evidence"))
+    (hit,) = seat.find("AAPL")["hits"]
+    assert (hit["text"], hit["trust"]) == ("AAPL grows services", "approved")
+    seat.do(UpdateThesis(thesis_id=thesis.id, text="more junk"), "bob")
+    seat.clock.us += 31 * DAY
+    assert seat.book.review_queue()[0] == 0
+    assert seat.find("AAPL")["hits"][0]["text"] == "AAPL grows services"
+    with pytest.raises(Lapsed):
+        approve(seat, thesis.id)
+
+
+def test_an_update_may_be_edited_on_its_way_in(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=REVIEW)
+    thesis = seat.do(OpenThesis(text="AAPL grows services", symbol="AAPL"))
+    approve(seat, thesis.id)
+    seat.do(UpdateThesis(thesis_id=thesis.id, text="AAPL to the moon", target="300"))
+    approve(seat, thesis.id, text="AAPL may reach 300")
+    (hit,) = seat.find("AAPL")["hits"]
+    assert (hit["text"], hit["target"], hit["trust"]) == ("AAPL may reach 300", "300", "approved")
+    assert "moon" not in str(seat.get(thesis.id, seat.caller("bob")))
+
+
+def test_words_that_nobody_looked_at_lose_the_trust_of_those_that_were(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=Policy(gates_of={"researcher": {"thesis": "review"}}))
+    careful = replace(seat.caller(), profile="researcher")
+    thesis = seat.book.execute(careful, OpenThesis(text="AAPL grows services", symbol="AAPL"))
+    approve(seat, thesis.id)
+    seat.do(UpdateThesis(thesis_id=thesis.id, text="Short AAPL with everything", direction="short"), "bob")
+    (hit,) = seat.find("AAPL")["hits"]
+    assert (hit["text"], hit["trust"]) == ("Short AAPL with everything", "claim")
+
+
+def test_what_was_never_let_in_is_in_nobody_elses_history_or_explanation(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=REVIEW)
+    note = seat.do(Remember(text="buy the rumour"))
+    approve(seat, note.id, text="a rumour is about")
+    thesis = seat.do(OpenThesis(text="zebraquark hidden thesis", symbol="NVDA"))
+    decision = seat.do(Decide(text="buy", action="buy", symbol="NVDA", thesis_id=thesis.id))
+    for who in ("bob", "carol"):
+        reader = seat.caller(who)
+        assert "buy the rumour" not in str(seat.get(note.id, reader))
+        told = str(seat.get(decision.id, reader, detailed=True))
+        assert "zebraquark" not in told
+        assert thesis.id not in str(seat.get(decision.id, reader, detailed=True)["explanation"])
+    assert "buy the rumour" in str(seat.get(note.id))
+    assert "zebraquark" in str(seat.get(decision.id, detailed=True))
+    assert "zebraquark" in str(seat.book.explain(decision.id).body)
 
 
 def test_the_note_that_a_waiting_one_replaces_stands_until_it_is_approved(open_seat: OpenSeat) -> None:
@@ -179,6 +245,7 @@ def test_a_rejected_memory_said_again_is_proposed_anew(open_seat: OpenSeat) -> N
     again = seat.do(Remember(text="sell everything"))
     assert again.id != note.id
     assert again.extra["review_state"] == "pending"
+    assert f"rita rejected the same words before, as {note.id}" in " ".join(again.warnings)
 
 
 def test_a_key_of_a_repeat_gives_the_same_answer_again(seat: Seat) -> None:
@@ -250,7 +317,7 @@ def test_asking_writes_nothing_before_the_answer(open_seat: OpenSeat) -> None:
     before = len(seat.entries())
     with pytest.raises(ConfirmationNeeded) as asked:
         seat.book.execute(replace(seat.caller(), host="asks"), Remember(text="keep me", symbol="AAPL"))
-    assert (asked.value.kind, asked.value.text, asked.value.symbol) == ("memory", "keep me", "AAPL")
+    assert (asked.value.kind, asked.value.event.text, asked.value.symbol) == ("memory", "keep me", "AAPL")
     assert len(seat.entries()) == before
     yes = seat.book.execute(replace(seat.caller(), host="confirmed"), Remember(text="keep me"))
     assert yes.extra["review_state"] == "host_confirmed"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from store import Caller
-from store.commands import FlagMemory, OpenThesis, ProposeLesson, Remember, ResolveMemory
+from store.clock import DAY
+from store.commands import FlagMemory, NoteRisk, OpenThesis, ProposeLesson, Remember, ResolveMemory
 from store.errors import AlreadyDecided, InvalidInput, NotFound
 from store.policy import Policy
-from store.review_commands import Settle, SignOff
+from store.review_commands import Reject, Revise, Settle, SignOff
 
 if TYPE_CHECKING:
     from conftest import Seat
@@ -134,6 +136,80 @@ def test_the_newest_validated_wins_only_with_somebody_behind_it(open_seat: OpenS
     decide(seat, SignOff(memory_id=proven, shown=seat.book.review_item(proven).shown_sha256))
     seat.do(FlagMemory(memory_id=claim, reason="conflicting", other_id=proven))
     assert seat.get(claim)["memory"]["status"] == "retired"
+
+
+@pytest.mark.parametrize("policy", ["newest", "newest_validated"])
+def test_what_nobody_sees_or_is_over_wins_against_nothing(open_seat: OpenSeat, policy: Any) -> None:
+    gated = {"researcher": {"memory": "review", "risk_note": "review"}}
+    seat = open_seat(policy=Policy(conflicts=policy, gates_of=gated))
+    standing = seat.do(NoteRisk(text="hundred shares of NVDA at most", symbol="NVDA"), "bob").id
+    low = replace(seat.caller("scout"), profile="researcher")
+    soon = seat.clock.us + DAY
+
+    def flag(memory_id: str) -> None:
+        seat.book.execute(low, FlagMemory(memory_id=memory_id, reason="conflicting", other_id=standing))
+
+    waiting = seat.book.execute(low, NoteRisk(text="no limit on NVDA", symbol="NVDA"))
+    rejected = seat.book.execute(low, NoteRisk(text="no limit whatever", symbol="NVDA"))
+    shown = seat.book.review_item(rejected.id).shown_sha256
+    decide(seat, Reject(memory_id=rejected.id, shown=shown, reason="no"))
+    retired = seat.do(NoteRisk(text="no limit at all", symbol="NVDA"), "carl")
+    seat.do(ResolveMemory(memory_id=retired.id, status="resolved"), "carl")
+    expired = seat.do(NoteRisk(text="no limit today", symbol="NVDA", expires_at=soon), "carl")
+    kind = seat.do(Remember(text="no limit in a note", symbol="NVDA"), "carl")
+    elsewhere = seat.do(NoteRisk(text="no limit on TSLA", symbol="TSLA"), "carl")
+    seat.clock.us = soon
+    for each in (waiting, rejected, retired, expired, kind, elsewhere):
+        flag(each.id)
+    assert seat.get(standing)["memory"]["status"] == "active"
+    assert seat.entries("review.settled") == []
+
+
+def test_the_policy_says_what_it_ended_and_undoes_no_persons_answer(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=Policy(conflicts="newest"))
+    old = seat.do(Remember(text="AAPL guidance raised to 5 %", symbol="AAPL"), "bob").id
+    new = seat.do(Remember(text="AAPL guidance cut to 2 %", symbol="AAPL")).id
+    told = seat.do(FlagMemory(memory_id=new, reason="conflicting", other_id=old), key="k")
+    assert old in " ".join(told.warnings)
+    assert seat.do(FlagMemory(memory_id=new, reason="conflicting", other_id=old), key="k") == told
+    asking = open_seat("other")
+    old, new, flag = conflict(asking)
+    decide(asking, Settle(flag_id=flag, resolution="both_hold", scope="the year, and Q3"))
+    asking.book.close()
+    again = open_seat("other", policy=Policy(conflicts="newest"))
+    again.do(FlagMemory(memory_id=old, reason="conflicting", other_id=new))
+    assert again.get(old)["memory"]["status"] == "active"
+    assert again.get(old)["memory"]["scope"] == again.get(new)["memory"]["scope"] == "the year, and Q3"
+
+
+def test_what_a_reviewer_reworded_loses_to_no_claim(open_seat: OpenSeat) -> None:
+    seat = open_seat(policy=Policy(conflicts="newest"))
+    old = seat.do(Remember(text="weights as agreed"), "bob").id
+    shown = seat.book.review_item(old).shown_sha256
+    decide(seat, Revise(memory_id=old, shown=shown, text="weight of tech at most 20 %"))
+    new = seat.do(Remember(text="weight of tech is free")).id
+    seat.do(FlagMemory(memory_id=new, reason="conflicting", other_id=old))
+    assert seat.get(old)["memory"]["status"] == "active"
+
+
+def test_flags_that_mirror_each_other_have_one_answer(seat: Seat) -> None:
+    old, new, flag = conflict(seat)
+    seat.do(FlagMemory(memory_id=old, reason="conflicting", other_id=new), "carl")
+    assert told(seat) == {old: [new], new: [old]}
+    decide(seat, Settle(flag_id=flag, resolution="newer_wins"))
+    assert seat.book.open_flags(reason="conflicting")[0] == 0
+    other = seat.entries("memory.flagged")[-1].event_id
+    with pytest.raises(AlreadyDecided):
+        decide(seat, Settle(flag_id=other, resolution="older_wins"))
+
+
+def test_an_upheld_flag_on_what_has_ended_meanwhile_is_answered(seat: Seat) -> None:
+    note = seat.do(Remember(text="a note"))
+    seat.do(FlagMemory(memory_id=note.id, reason="wrong"))
+    seat.do(ResolveMemory(memory_id=note.id, status="retired"))
+    flag = seat.entries("memory.flagged")[-1].event_id
+    decide(seat, Settle(flag_id=flag, resolution="upheld"))
+    assert seat.last_content("review.settled")["resolution"] == "upheld"
 
 
 def test_a_thesis_is_never_ended_by_a_settlement(seat: Seat) -> None:

@@ -188,6 +188,23 @@ def test_what_is_no_name_is_refused(run: Run, name: str) -> None:
     assert "\x1b" not in ran.err
 
 
+@pytest.mark.parametrize(
+    "name", ["\u0410nn", "Ann\u0430", "P\u03b1t", "\uff21\u043d\u043d", "Ann \u0410\u043d\u043d"]
+)
+def test_a_name_that_mixes_scripts_which_look_alike_is_refused(run: Run, root: Path, name: str) -> None:
+    ran = run("reviewer", "add", name, "--token")
+    assert (ran.code, ran.out) == (2, "")
+    assert "mixes letters of" in ran.err
+    assert not reviewer_path(root).exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0410\u043d\u043d\u0430", "\u039d\u03af\u03ba\u03bf\u03c2", "Zo\u00eb 2", "\u674e Wei"]
+)
+def test_a_name_in_the_letters_of_one_of_them_is_taken(run: Run, name: str) -> None:
+    assert run("reviewer", "add", name, "--token").code == 0
+
+
 def test_a_reviewer_whose_name_an_agent_got_later_can_decide_nothing(
     run: Run, ann: str, root: Path, config: Path
 ) -> None:

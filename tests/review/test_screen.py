@@ -25,8 +25,10 @@ from store.commands import (
 from store.errors import InvalidInput, SecretRefused
 from store.limits import REASON_CHARS, REASON_LEAST_CHARS, SHORT_TEXT_CHARS
 from store.review_commands import Reject, Settle
-from store.screening.commands import FREE_TEXT, LEFT_ALONE, screen, screen_query
+from store.rows import Filter
+from store.screening.commands import FREE_TEXT, LEFT_ALONE, screen, screen_search
 from store.screening.evidence import SECRET_NAMES, screen_json, secret_name
+from store.search.recall import Question
 
 # Put together here: a scanner of repositories takes the whole one for real.
 KEY = "sk" + "-live-" + "abcdefghijklmnop"
@@ -104,9 +106,13 @@ def test_the_case_p154_is_refused_by_default_and_masked_on_request() -> None:
         text=f"key {MASKED} and {MASKED} and Bearer [masked: a signed token]",
         evidence={"password": "[masked: a password]"},
     )
-    assert screen_query(f"what of {KEY}?", "refuse") == f"what of {MASKED}?"
-    assert screen_query(f"what of {KEY}?", "mask") == f"what of {MASKED}?"
-    assert screen_query(f"what of {KEY}?", "keep") == f"what of {KEY}?"
+    typed = Filter(symbol=KEY, agent="ann", tags=("a", KEY))
+    question = Question(f"what of {KEY}?", replace(typed, symbol=KEY.upper()), 10)
+    assert screen_search(question, typed, "keep") is question
+    for policy in ("refuse", "mask"):
+        masked = screen_search(question, typed, policy)  # type: ignore[arg-type]
+        assert masked.query == f"what of {MASKED}?"
+        assert masked.conditions == Filter(symbol=MASKED, agent="ann", tags=("a", MASKED))
 
 
 @pytest.mark.parametrize(

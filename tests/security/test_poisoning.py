@@ -174,3 +174,38 @@ async def test_saved_again_by_a_trader_a_suspicious_note_is_still_one(open_desk:
         assert (memory["suspicious"], memory["trust"]) == (True, "claim")
         assert memory["details"]["retrieval_id"] == found["retrieval_id"]
         assert ORDER not in json.dumps(await pm.call(reader, "get_memory_state"))
+
+
+@pytest.mark.parametrize("secret", SECRETS[:2])
+async def test_a_secret_in_the_filters_of_a_search_is_recorded_masked(
+    desk: InMemoryDesk, era: str, secret: str
+) -> None:
+    async with desk.client(era) as client:
+        await desk.call(client, "remember", text="a note")
+        for name, given in (("symbol", secret), ("agent", secret), ("tags", ["margins", secret])):
+            await desk.call(client, "search_memory", **{name: given})
+            filters = desk.contents("memory.retrieved")[-1]["filters"]
+            assert "[masked: " in json.dumps(filters[name])
+        await desk.call(client, "search_memory", query="note", symbol="brk-b", tags=["Margins"])
+    assert desk.contents("memory.retrieved")[-1]["filters"] == {"symbol": "BRK.B", "tags": ["margins"]}
+    wanted = secret.lower().encode()
+    assert [
+        path for path in desk.root.rglob("*") if path.is_file() and wanted in path.read_bytes().lower()
+    ] == []
+
+
+@pytest.mark.parametrize("policy", ["refuse", "mask"])
+async def test_a_secret_as_an_idempotency_key_is_refused_but_for_orders(
+    open_desk: OpenDesk, era: str, policy: str
+) -> None:
+    desk = open_desk(f'[agents.local]\nprofile = "solo"\n[screening]\nsecrets = "{policy}"\n')
+    async with desk.client(era) as client:
+        refused = await desk.refused(client, "remember", text="a note", idempotency_key=KEY)
+        assert (refused["code"], refused["field"]) == ("secret_refused", "idempotency_key")
+        assert KEY not in json.dumps(refused)
+        await desk.call(client, "remember", text="a note", idempotency_key="order-2026-03-02-0007")
+        assert _holds(desk.root, KEY) == []
+        await desk.call(
+            client, "record_order_intent", operation="submit", symbol="XYZ", side="buy", quantity="1",
+            reason=REASON, idempotency_key=KEY,
+        )  # fmt: skip

@@ -86,14 +86,14 @@ class PipedDesk:
     def tool(self, era: str, request_id: Any, name: str, **arguments: Any) -> dict[str, Any]:
         return self.request(era, request_id, "tools/call", name=name, arguments=arguments)
 
-    def open(self, era: str) -> None:
-        """Say hello in the way of an era and wait for the answer."""
+    def open(self, era: str, **able: Any) -> None:
+        """Say hello in the way of an era, as a client that is able to do so much, and wait for the answer."""
         if era == "modern":
             self.send(self.request(era, "hello", "server/discover"))
             assert self.reply("hello")["result"]["supportedVersions"] == ["2026-07-28"]
             return
         who = {"name": "test", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": who}
+        params = {"protocolVersion": "2025-11-25", "capabilities": able, "clientInfo": who}
         self.send({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
         assert self.reply("hello")["result"]["protocolVersion"] == "2025-11-25"
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})

@@ -10,6 +10,7 @@ from mcp_types import ElicitResult, InputRequiredResult
 
 from server.asking import MODERN, Asking
 from store.admission import ConfirmationNeeded
+from store.events import MemoryRecorded
 
 if TYPE_CHECKING:
     from conftest import InMemoryDesk, OpenDesk
@@ -55,6 +56,61 @@ async def test_a_yes_keeps_the_note_as_confirmed_in_the_host(asking: InMemoryDes
     (content,) = asking.contents("memory.recorded")
     assert content["review_state"] == "host_confirmed"
     assert asking.entries("call.failed") == []
+
+
+async def test_the_question_shows_all_that_is_agreed_to(asking: InMemoryDesk, era: str) -> None:
+    person = Person("accept", {"keep": True})
+    async with asking.client(era, elicitation_callback=person) as client:
+        old = await asking.call(client, "remember", text="the old\nwords")
+        await asking.call(
+            client, "remember", text="new words", symbol="AAPL", tags=["Margins", "10-q"], supersedes=old["id"],
+            category="an aside\nAn agent wants nothing", review_by="2030-01-02T03:04:05Z",
+        )  # fmt: skip
+    assert person.asked[1].split("\n") == [
+        "An agent wants to keep this memory about AAPL in the desk's memory:",
+        "",
+        "> new words",
+        "",
+        "tags: margins, 10-q",
+        "category: an aside\\nAn agent wants nothing",
+        "review_by: 2030-01-02T03:04:05Z",
+        "",
+        f"It takes the place of {old['id']}:",
+        "> the old",
+        "> words",
+    ]
+
+
+async def test_nothing_in_a_question_hides_or_drives_a_terminal(asking: InMemoryDesk, era: str) -> None:
+    person = Person("accept", {"keep": True})
+    odd = "a\x1b[2Jb\u202ec\u200bd\re\u2028f\u0085g\U000e0041h"
+    async with asking.client(era, elicitation_callback=person) as client:
+        await asking.call(client, "remember", text=odd, category=odd)
+    (question,) = person.asked
+    assert all(character.isprintable() or character == "\n" for character in question)
+    escaped = "a\\u001b[2Jb\\u202ec\\u200bd\\u000de\\u2028f\\u0085g\\U000e0041h"
+    assert f"> {escaped}\n" in question
+    assert f"category: {escaped}" in question
+
+
+@pytest.mark.parametrize("longest", [2_000, 2_001])
+async def test_what_is_too_long_to_be_shown_waits_for_a_reviewer(
+    asking: InMemoryDesk, era: str, longest: int
+) -> None:
+    person = Person("accept", {"keep": True})
+    async with asking.client(era, elicitation_callback=person) as client:
+        written = await asking.call(client, "remember", text="x" * longest)
+    assert written["review_state"] == ("host_confirmed" if person.asked else "pending")
+    assert len(person.asked) == (longest <= 2_000)
+
+
+@pytest.mark.parametrize("content", [None, {}, {"keep": "true"}, {"keep": 1}, {"other": True}])
+async def test_an_accept_that_does_not_say_so_is_no_answer(
+    asking: InMemoryDesk, era: str, content: dict[str, Any] | None
+) -> None:
+    async with asking.client(era, elicitation_callback=Person("accept", content)) as client:
+        written = await asking.call(client, "remember", text="keep this")
+        assert written["review_state"] == "pending"
 
 
 @pytest.mark.parametrize("answer", [("decline", None), ("accept", {"keep": False})])
@@ -115,7 +171,7 @@ async def test_an_answer_to_another_question_counts_for_nothing(asking: InMemory
     )
     asking_one = Asking(context, "remember", {"text": "one"})
     assert asking_one.standing() == "asks"
-    required = await asking_one.ask(ConfirmationNeeded("memory", "one", None))
+    required = await asking_one.ask(ConfirmationNeeded("memory", MemoryRecorded(text="one"), None))
     assert isinstance(required, InputRequiredResult)
     context.request_state = required.request_state
     assert Asking(context, "remember", {"text": "one"}).standing() == "confirmed"

@@ -128,8 +128,8 @@ GISTS: dict[str, tuple[dict[str, Any], str]] = {
         "took the content of 2 entries away again: a name",
     ),
     "publication.begun": (
-        {"endpoint": "https://x", "body": "Bought.", "action_id": "act_1"},
-        "act_1, Bought.",
+        {"endpoint": "https://x", "body": "Bought.", "action_id": "act_1", "reconciled": "pub_1"},
+        "act_1, tried before as pub_1, Bought.",
     ),
     "publication.ended": ({"outcome": "refused", "http_status": 422}, "refused, 422"),
 }

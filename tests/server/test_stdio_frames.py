@@ -188,15 +188,19 @@ def test_a_nul_in_a_string_is_read_when_escaped() -> None:
     assert found.params == {"text": "pre\0suf"}
 
 
-def test_notifications_and_replies_are_read_and_never_answered_when_malformed() -> None:
+def test_notifications_and_replies_are_read_and_malformed_ones_wait_for_nobody() -> None:
     assert isinstance(read_line(b'{"jsonrpc":"2.0","method":"n"}', LIMIT), JSONRPCNotification)
     assert isinstance(read_line(b'{"jsonrpc":"2.0","id":1,"result":{}}', LIMIT), JSONRPCResponse)
     assert isinstance(
         read_line(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}', LIMIT), JSONRPCError
     )
     assert read_line(b'{"jsonrpc":"2.0","method":"n","params":[1]}', LIMIT) is None
-    assert read_line(b'{"jsonrpc":"2.0","id":1,"result":5}', LIMIT) is None
-    assert read_line(b'{"jsonrpc":"2.0","id":1,"error":"e"}', LIMIT) is None
+    for told in (b'"result":5', b'"result":null', b'"error":"e"'):
+        found = read_line(b'{"jsonrpc":"2.0","id":1,' + told + b"}", LIMIT)
+        assert isinstance(found, JSONRPCError)
+        assert (found.id, found.error.code) == (1, -32600)
+        for odd in (b"", b'"id":null,', b'"id":1.5,', b'"id":[1],'):
+            assert read_line(b'{"jsonrpc":"2.0",' + odd + told + b"}", LIMIT) is None
 
 
 def test_a_result_is_scrubbed_on_its_way_out() -> None:

@@ -316,6 +316,36 @@ def test_a_handler_may_ask_the_client_in_the_handshake_era(start_desk: StartDesk
     assert desk.text(1) == "answered"
 
 
+@pytest.mark.parametrize("answer", [{"result": "garbage"}, {"result": None}, {"result": []}, {"error": "no"}])
+def test_an_answer_that_is_malformed_ends_the_wait_of_whoever_asked(
+    start_desk: StartDesk, answer: dict[str, Any]
+) -> None:
+    desk = start_desk()
+    desk.open("handshake")
+    desk.send(desk.tool("handshake", 1, "ask"))
+    asked = desk.next_message()
+    assert asked is not None
+    desk.send({"jsonrpc": "2.0", "id": asked["id"]} | answer)
+    assert desk.reply(1)["error"]["code"] == -32600
+    still_serves(desk, "handshake")
+
+
+@pytest.mark.parametrize("answer", ["garbage", None, 5, [], {}, {"action": "perhaps"}])
+def test_a_person_whose_client_answers_with_no_answer_has_not_been_asked(
+    start_serve: StartDesk, tmp_path: Path, answer: Any
+) -> None:
+    config = tmp_path / "desk.toml"
+    config.write_text('[agents.local]\nprofile = "solo"\n[approval]\nmemory = "ask"\n')
+    desk = start_serve("--config", str(config), "--agent", "local")
+    desk.open("handshake", elicitation={})
+    desk.send(desk.tool("handshake", 1, "remember", text="keep this"))
+    asked = desk.next_message()
+    assert asked is not None
+    assert asked["method"] == "elicitation/create"
+    desk.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+    assert desk.reply(1)["result"]["structuredContent"]["review_state"] == "pending"
+
+
 def test_a_loop_that_breaks_is_answered_for_and_started_anew(start_desk: StartDesk) -> None:
     desk = start_desk("--fail-at-first")
     desk.send(desk.request("modern", 1, "tools/list"))

@@ -7,6 +7,7 @@ import json
 from dataclasses import fields
 from typing import Any, get_args
 
+import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from store.audit_plain import (
     plain_retrieval,
 )
 from store.entry import HASHED, Entry
-from store.event_parts import Candidate, Selected
+from store.event_parts import Alike, Candidate, Selected
 from store.events import AnyEvent, Delivered, Retrieved, read_event
 from store.projection import Before, project
 from store.rows import Delivery, Retrieval, Version
@@ -87,6 +88,7 @@ JSON = st.recursive(
 )
 TEXTS = st.lists(TEXT, max_size=3)
 ODD = st.none() | st.booleans() | st.floats() | st.lists(JSON, max_size=2) | TEXT
+WHY = st.sampled_from([*audit_plain._WHYS, "other"]) | ODD
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("tags", "tags_given", "notices"), TEXTS),
     **dict.fromkeys(("review_by", "expires_at"), NUMBER),
@@ -95,6 +97,10 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "review_state": st.sampled_from(["none", "pending", "approved"]),
     "imported": st.just({"system": "x", "import_id": "y", "source_id": "z"}) | ODD,
     **dict.fromkeys(("evidence", "outcome"), JSON),
+    **dict.fromkeys(("suspicious", "masked", "retrievals"), TEXTS | ODD),
+    "alike": st.lists(st.fixed_dictionaries({"id": TEXT, "why": WHY}, optional={"more": TEXT}), max_size=2)
+    | ODD,
+    "pending_until": NUMBER | ODD,
     **dict.fromkeys(
         "category supersedes action thesis_id direction horizon target invalidation unknown type".split(),
         TEXT,
@@ -109,7 +115,10 @@ OWN = {
     "thesis.opened": "direction horizon target invalidation",
     "warning": "action",
 }
-COMMON = "text tags tags_given symbol_given review_by expires_at review_state notices".split()
+COMMON = (
+    "text tags tags_given symbol_given review_by expires_at review_state notices"
+    " pending_until alike suspicious masked retrievals"
+).split()
 
 
 @st.composite
@@ -276,6 +285,28 @@ def test_every_field_that_contents_may_hold_is_known_but_that_of_imports() -> No
         known[kind] = {*audit_plain._COMMON, *admitted, *details, "type", "imported", "redacted"}
     for kind, names in known.items():
         assert names == set(kind.model_fields), kind
+
+
+@pytest.mark.parametrize("name", ["alike", "suspicious", "masked", "retrievals"])
+def test_what_admission_adds_is_plain_in_its_own_shape_alone(name: str) -> None:
+    shapes: dict[str, list[Any]] = {"alike": [{"id": "mem_1", "why": "number"}]}
+    shape = shapes.get(name, ["x"])
+    odd = [{}, "x", 1, True, [1], [None], [{}], [["x"]], [{"id": "x"}], [{"id": 1, "why": "number"}]]
+    odd += [
+        [{"id": "x", "why": "other"}],
+        [{"id": "x", "why": []}],
+        [{"id": "x", "why": "number", "more": 1}],
+    ]
+    columns = dict.fromkeys(READ, None) | {"event_type": "memory.recorded", "kind": "memory", "agent": "ann"}
+    row = tuple(columns.values())
+    for value in ([], shape, shape * 2):
+        assert PLAIN.row(row, {"text": "x", name: value}, 0, 0) is not None
+    for value in odd:
+        assert PLAIN.row(row, {"text": "x", name: value}, 0, 0) is None, value
+
+
+def test_every_way_to_be_alike_is_known() -> None:
+    assert get_args(Alike.model_fields["why"].annotation) == audit_plain._WHYS
 
 
 def test_the_columns_that_are_compared_are_all_there_are() -> None:

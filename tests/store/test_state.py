@@ -128,7 +128,7 @@ def test_reviews_that_do_not_fit_are_counted(seat: Any) -> None:
     """P225"""
     for at in range(11):
         seat.do(OpenThesis(text=f"due {at}", review_by=seat.clock.us))
-    flagged = [seat.do(Remember(text="x")).id for _ in range(3)]
+    flagged = [seat.do(Remember(text=text)).id for text in ("x", "y", "z")]
     for memory_id in flagged:
         seat.do(FlagMemory(memory_id=memory_id, reason="wrong"))
     state = seat.state()

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from ...lifecycle import LESSON, THESIS
+from ...lifecycle import DECISION, LESSON, ORDER_ACTION, THESIS
 from ...rows import Filter, Version
 from .reading import STANDING, VERSION, Reading, to_version
 
@@ -29,9 +29,15 @@ _FAR = 2_000
 _ENDLESS = 2**63
 _PLACE = "v.sequence_from, v.memory_id, v.symbol, v.effective_at"
 
+_REDACTED = (
+    "(SELECT event_id FROM memory_events WHERE event_type = 'memory.redacted'"
+    # Said again as the index of the rare types says it, so that it is used.
+    " AND event_type IN ('memory.redacted', 'publication.begun', 'publication.ended')"
+    " ORDER BY sequence DESC LIMIT 1)"
+)
 _NEWEST = (
     "SELECT (SELECT max(sequence_from) FROM memory_versions WHERE sequence_from <= ?),"
-    " (SELECT event_id FROM memory_events WHERE sequence = ?)"
+    f" (SELECT event_id FROM memory_events WHERE sequence = ?), {_REDACTED}"
 )
 _MADE = "SELECT event_id FROM memory_events WHERE sequence = ?"
 _ENDED = (
@@ -43,7 +49,7 @@ _ENDED = (
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What versions must meet besides standing, in SQL on `v`; no column in it ever changes in a row.
+    """What versions must meet besides standing, in SQL on `v`; only a redaction ever changes a column in it.
 
     `mark` is an instant of theirs by which they are told apart: when they expire, or are due.
     """
@@ -53,7 +59,10 @@ class Condition:
     mark: str = "NULL"
 
 
-SHOWN = "v.review_state NOT IN ('pending', 'rejected')"
+SPEAKS = f"(v.kind IN ('{THESIS}', '{DECISION}', '{ORDER_ACTION}') OR v.text <> '')"
+"""What still says something once its text was taken away: what may be open, and what was done."""
+
+SHOWN = f"v.review_state NOT IN ('pending', 'rejected') AND {SPEAKS}"
 OPEN_THESES = Condition(f"v.kind = ? AND v.status = ? AND {SHOWN}", (THESIS, "open"), "v.expires_at")
 DUE = Condition(
     "v.stale_at IS NOT NULL"
@@ -119,11 +128,15 @@ class Standing:
 
 @dataclass(slots=True)
 class _Kept:
-    """What one connection knows to stand after the version that the entry `sequence`, with `event_id`, created."""
+    """What one connection knows to stand after the version that the entry `sequence`, with `event_id`, created.
+
+    `redacted` is the event id of the last redaction by then.
+    """
 
     made: int
     sequence: int
     event_id: str | None
+    redacted: str | None = None
     by_condition: dict[Condition, Standing] = field(default_factory=dict)
 
 
@@ -137,11 +150,14 @@ class StandingReads(Reading):
         """What meets a condition at the cut; None at a cut that is already past, where only the file can tell."""
         kept = _KEPT.get(self._connection)
         row = self._one(_NEWEST, (cut, kept.sequence if kept else 0))
-        newest, event_id = (int(row[0] or 0), row[1]) if row else (0, None)
-        if kept is None or kept.sequence != newest or kept.event_id != event_id:
-            kept = self._kept_at(newest, kept if kept and kept.event_id == event_id else None)
+        newest, event_id, redacted = (int(row[0] or 0), *row[1:]) if row else (0, None, None)
+        if kept is not None and (kept.event_id, kept.redacted) != (event_id, redacted):
+            kept = None
+        if kept is None or kept.sequence != newest:
+            kept = self._kept_at(newest, kept)
             if kept is None:
                 return None
+            kept.redacted = redacted
         found = kept.by_condition.get(condition)
         if found is None:
             found = Standing()

@@ -184,12 +184,13 @@ class SqliteEngine:
 
     def status(self) -> EngineStatus:
         """How the store stands; a damaged one is described, not raised."""
-        entries = memories = 0
+        entries = redacted = memories = 0
         problem = self._problem
         try:
             with self.read() as snapshot:
                 head = snapshot.head()
                 entries = head.sequence if head else 0
+                redacted = snapshot.count_redacted()
                 memories = snapshot.totals(entries)[0]
             self._check_pages()
         except DeskbookError as fault:
@@ -203,6 +204,7 @@ class SqliteEngine:
             size_bytes=_size(self._path),
             wal_bytes=_size(self._wal_path),
             entries=entries,
+            redacted=redacted,
             memories=memories,
             writable=self._writer is not None and problem is None,
             problem=problem.message if problem else None,

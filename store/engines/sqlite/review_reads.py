@@ -21,11 +21,17 @@ _FLAGGED = (
     "FROM memory_flags f CROSS JOIN memory_versions v ON v.memory_id = f.memory_id"
     f" WHERE f.sequence <= ? AND {STANDING} AND {_IN_USE} AND {_OPEN}"
 )
+_STANDS = STANDING.replace("?", "?1")
 _WAITING = (
-    f"FROM memory_versions v WHERE v.review_state = 'pending' AND {STANDING}"
-    " AND (json_extract(v.details, '$.pending_until') IS NULL OR json_extract(v.details, '$.pending_until') > ?)"
+    f"FROM memory_versions v WHERE v.review_state = 'pending' AND {_STANDS} AND v.text <> ''"
+    " AND (v.details ->> '$.pending_until' IS NULL OR v.details ->> '$.pending_until' > ?2)"
     " AND v.status NOT IN ('superseded', 'retired', 'withdrawn', 'resolved', 'closed')"
 )
+_PROPOSED = (
+    f"FROM memory_versions v WHERE v.kind = 'thesis' AND v.status = 'open' AND {_STANDS}"
+    " AND v.details ->> '$.proposed.pending_until' > ?2 AND v.details ->> '$.proposed.text' <> ''"
+)
+"""New wordings of theses that were let in before; few theses are open at a time."""
 
 _SAID = (
     "SELECT v.memory_id, v.kind, v.symbol, v.text, v.details ->> '$.direction', v.details ->> '$.target',"
@@ -70,17 +76,30 @@ class ReviewReads(Reading):
         )
         return [Flag(*row) for row in rows]
 
+    def settled_before(self, one: str, other: str, cut: int) -> bool:
+        found = self._one(
+            "SELECT 1 FROM memory_flags f JOIN memory_settlements s ON s.flag_sequence = f.sequence"
+            " WHERE f.reason = 'conflicting' AND s.sequence <= ?3"
+            " AND ((f.memory_id = ?1 AND f.other_id = ?2) OR (f.memory_id = ?2 AND f.other_id = ?1)) LIMIT 1",
+            (one, other, cut),
+        )
+        return found is not None
+
     def pending(self, agent: str | None, cut: int, at: int, *, limit: int) -> list[Version]:
-        whose, bindings = ("", ()) if agent is None else (" AND v.agent = ?", (agent,))
         rows = self._connection.execute(
-            f"SELECT {VERSION} {_WAITING}{whose} ORDER BY v.sequence_from LIMIT ?",
-            (cut, cut, at, *bindings, limit),
+            f"SELECT {VERSION} {_WAITING} AND (?3 IS NULL OR v.agent = ?3) UNION ALL"
+            f" SELECT {VERSION} {_PROPOSED} AND (?3 IS NULL OR v.details ->> '$.proposed.by' = ?3)"
+            " ORDER BY 1 LIMIT ?4",
+            (cut, at, agent, limit),
         )
         return [to_version(row) for row in rows]
 
     def count_pending(self, agent: str | None, cut: int, at: int) -> int:
-        whose, bindings = ("", ()) if agent is None else (" AND v.agent = ?", (agent,))
-        row = self._one(f"SELECT count(*) {_WAITING}{whose}", (cut, cut, at, *bindings))
+        row = self._one(
+            f"SELECT (SELECT count(*) {_WAITING} AND (?3 IS NULL OR v.agent = ?3))"
+            f" + (SELECT count(*) {_PROPOSED} AND (?3 IS NULL OR v.details ->> '$.proposed.by' = ?3))",
+            (cut, at, agent),
+        )
         return int(row[0]) if row else 0
 
     def same(self, mark: str, cut: int) -> list[Version]:

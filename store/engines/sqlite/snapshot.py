@@ -12,7 +12,7 @@ from ...lifecycle import ORDER_ACTION
 from ...rows import Delivery, EntryFilter, Filter, Head, Retrieval, Text, Version
 from ...symbols import Line
 from ...terms import facet
-from .counting import DUE, SHOWN
+from .counting import DUE, SHOWN, SPEAKS
 from .export_reads import ExportReads
 from .order_reads import OrderReads
 from .reading import STANDING, VERSION, to_version
@@ -187,7 +187,7 @@ class SqliteSnapshot(OrderReads, ExportReads, ReviewReads, RedactionReads):
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
         rows = self._connection.execute(
             f"SELECT {VERSION} FROM memory_versions v WHERE v.changed_by = ? AND v.sequence_from <= ?"
-            " ORDER BY v.sequence_from DESC LIMIT ?",
+            f" AND {SPEAKS} ORDER BY v.sequence_from DESC LIMIT ?",
             (agent, cut, limit),
         )
         return [to_version(row) for row in rows]

@@ -14,14 +14,13 @@ from ...clock import Clock, WallClock
 from ...engines.base import Transaction
 from ...engines.sqlite import SqliteEngine
 from ...errors import ConfigError, Conflict
-from ...events import Recorded, ThesisUpdated
 from ...ids import IMPORT, new_id
 from ...import_events import ImportBegun, ImportEnded
 from ...inputs import identifier
 from ...ledger import Draft, Ledger, projected
 from ...paths import absent, ledger_path, refuse_links
 from ...rows import EntryFilter
-from ...screening.instructions import instructs
+from ...screening.instructions import instructs, texts_in
 from ..report import ImportReport
 from .known import TOOL, Known
 from .mapping import SYSTEM, drafts_of
@@ -265,9 +264,14 @@ def _untold(_done: int, _total: int) -> None:
 
 
 def _marked(draft: Draft) -> Draft:
-    """The draft with why its text seems to instruct its reader, as whatever is written here is marked."""
+    """The draft with why its words seem to instruct their reader, as whatever is written here is marked."""
     event = draft.event
-    if not isinstance(event, Recorded | ThesisUpdated):
+    if "suspicious" not in type(event).model_fields:
         return draft
-    why = instructs("\n".join([event.text, *(event.tags or ()), draft.symbol or ""]))
+    told = event.model_dump(
+        exclude={"type": True, "notices": True, "imported": {"defects", "repaired"}}, exclude_none=True
+    )
+    origin = told.pop("imported", {})
+    words = [*told.values(), *origin.values(), draft.symbol]
+    why = instructs("\n".join(text for value in words for text in texts_in(value)))
     return replace(draft, event=event.model_copy(update={"suspicious": why})) if why else draft
