@@ -33,7 +33,7 @@ _HEAD: Final = re.compile(
 
 
 def withheld(version: Version) -> Version:
-    """The version without its words where they seem to instruct, judged whole: cut, one would not be known any more."""
+    """The version without its words where they seem to instruct, judged whole: what is cut may not be known."""
     if "suspicious" not in version.details:
         outcome = version.details.get("outcome")
         safe = without_orders(outcome) if isinstance(outcome, dict) else outcome

@@ -104,12 +104,11 @@ def _say_restored(done: Restored) -> None:
         say(f"restored {plain(str(done.path))}: {entries}; {as_they_were}")
         say(f"chain {done.portrait.chain}")
         return
-    said = counted(done.head.sequence - done.portrait.sequence, "new entry says", "new entries say")
     say(f"restored {plain(str(done.path))}")
     say(f"the backup: {entries}; {as_they_were}; chain {done.portrait.chain}")
     say(
         f"took the content of {counted(done.redacted_again, 'entry', 'entries')} away again,"
-        f" which the register lists; {said} so"
+        " which the register lists; its entry memory.redacted says so"
     )
     say(
         f"the ledger now: {counted(done.head.sequence, 'entry', 'entries')};"

@@ -7,9 +7,9 @@ from typing import Final
 
 import anyio
 import pydantic_core
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 
-from ..frames import Refusal, read_line
+from ..frames import Refusal, encode, read_line
 from .asgi import Message, Receive, Scope, header
 from .refusals import malformed, too_large, too_many_at_once, too_slow
 
@@ -111,6 +111,11 @@ def message_of(content: bytes) -> JSONRPCMessage:
             rpc_code=PARSE_ERROR,
         ) from None
     return frame
+
+
+def as_read(message: JSONRPCMessage, content: bytes) -> bytes:
+    """A body for the transport behind, which reads it once more: where an answer was malformed, the error for it."""
+    return encode(message) if isinstance(message, JSONRPCError) else content
 
 
 def read_again(content: bytes, receive: Receive) -> Receive:

@@ -20,7 +20,7 @@ from mcp_types import JSONRPCMessage
 
 from ..identity import LABEL_HEADERS
 from .asgi import App, Message, Receive, Scope, Send, header, header_values
-from .bodies import Bodies, Body, message_of, read_again
+from .bodies import Bodies, Body, as_read, message_of, read_again
 from .callers import Callers, Who
 from .names import Names, answer_preflight, is_preflight, readable_by
 from .refusals import (
@@ -163,8 +163,9 @@ class Gate:
                 logger.info("a client of %s left before its request had arrived", agent)
                 return
             _check_types(endpoint, scope)
-            admitted = Admitted(who, labels, message_of(content), body)
-            await endpoint.serve(admitted, scope, read_again(content, receive), send)
+            message = message_of(content)
+            admitted = Admitted(who, labels, message, body)
+            await endpoint.serve(admitted, scope, read_again(as_read(message, content), receive), send)
         finally:
             body.after_request()
 

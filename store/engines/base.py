@@ -114,7 +114,10 @@ class Snapshot(Protocol):
         """The version an entry created."""
 
     def versions(self, conditions: Filter, cut: int, at: int, *, limit: int) -> list[Version]:
-        """Versions standing at the cut that meet the conditions and have not expired at `at`, newest first."""
+        """Versions standing at the cut that meet the conditions and have not expired at `at`, newest first.
+
+        Without what waits, what was rejected, and notes and lessons whose text was taken away.
+        """
 
     def count_versions(self, conditions: Filter, cut: int, at: int) -> int:
         """How many versions `versions` would give without a limit."""
@@ -138,7 +141,7 @@ class Snapshot(Protocol):
         """Those of the versions that hold the term or are about one of the symbols, standing or not."""
 
     def changed_by(self, agent: str, cut: int, *, limit: int) -> list[Version]:
-        """The versions an agent wrote up to the cut, newest first, whatever became of them."""
+        """The versions an agent wrote up to the cut, newest first, without notes whose text was taken away."""
 
     def count_matches(
         self, term: str, conditions: Filter, cut: int, *, most: int, symbols: tuple[str, ...] = ()

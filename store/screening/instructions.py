@@ -39,7 +39,7 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,2000}")
 _RUNS = 20
 _WORDS = re.compile(r"[\w'.,:;!?-]{1,60}(?: [\w'.,:;!?-]{1,60}){2,600}\s{0,4}")
 
-_GLUED = re.compile(r"(?<=[a-z])(?=[A-Z])|[_./:|+~=^\\-]+")
+_GLUED = re.compile(r"(?<=[a-z])(?=[A-Z])|[_./:|+~=^\\-]{1,300}")
 _GLUED_CHARS = 300
 """Ids, symbols and short terms are no longer; what glues words in a longer text is part of its prose."""
 

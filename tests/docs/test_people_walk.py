@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import subprocess
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,9 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
+
+from server.settings import load_settings
+from store.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 GUARD = 60
@@ -111,7 +115,36 @@ async def test_an_agent_proposes_a_person_approves_and_half_a_year_later_it_is_d
     soon = datetime.now(UTC) + timedelta(days=100)
     assert proposed["id"] not in walk("deskbook review due", DATE=soon.isoformat())
     again = hash_in(walk("deskbook review show", ID=proposed["id"]))
-    walk("deskbook review renew", ID=proposed["id"], HASH=again)
+    assert "holds until" in walk("deskbook review renew", ID=proposed["id"], HASH=again)
+
+
+def test_what_the_section_changes_stands_in_the_file_that_init_writes(
+    home: Path, command: Path, readme: Any
+) -> None:
+    """Each line has its place in a section that is there; pasted behind the file it is refused with what to do."""
+    path = home / "desk.toml"
+    environ = {"HOME": str(home), "DESKBOOK_EMBEDDING": "none"}
+    subprocess.run(
+        [str(command), "init", "--config", str(path)], check=True, env=environ, timeout=GUARD, cwd="/"
+    )
+    written = path.read_text(encoding="utf-8")
+    block = next(block for block in readme.blocks("toml") if "[approval]" in block)
+    changed = written
+    for section, keys in tomllib.loads(block).items():
+        for key, value in ((key, value) for key, value in keys.items() if section != "agents"):
+            head, found, tail = changed.partition(f"\n[{section}]\n")
+            assert found
+            tail, count = re.subn(rf"^# {key} = .*$", f'{key} = "{value}"', tail, count=1, flags=re.MULTILINE)
+            assert count == 1
+            changed = head + found + tail
+    path.write_text(changed, encoding="utf-8")
+    settings = load_settings(config=path, flags={}, environ={})
+    assert settings.approval.lesson == "review"
+    assert settings.review.ages == {"lesson": HALF_A_YEAR // timedelta(microseconds=1)}
+    path.write_text(f"{written}\n{block}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="twice") as refused:
+        load_settings(config=path, flags={}, environ={})
+    assert "Merge the two" in str(refused.value.hint)
 
 
 async def test_in_a_run_half_a_year_of_its_own_clock_brings_it_up(

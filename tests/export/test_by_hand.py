@@ -229,6 +229,39 @@ def test_places_that_will_not_do(desk: Seat, target: Path, export: Run, tmp_path
         export(link / "mine")
 
 
+@pytest.mark.parametrize("name", ["diary.txt", ".hidden", "memory_events"])
+def test_p149_force_takes_no_folder_that_holds_no_export(
+    desk: Seat, target: Path, export: Run, name: str
+) -> None:
+    desk.do(Remember(text="one"))
+    target.mkdir()
+    mine = target / name
+    mine.mkdir() if name == "memory_events" else mine.write_text("mine")
+    for words in ((), ("--force",), ("--force", "--format", "csv")):
+        with pytest.raises(ConfigError) as fault:
+            export(target, *words)
+        assert fault.value.field == "DIR"
+        assert fault.value.hint
+    assert list(target.iterdir()) == [mine]
+    mine.rmdir() if name == "memory_events" else mine.unlink()
+    export(target, "--force")
+    export(target, "--force")
+
+
+@pytest.mark.parametrize("address", ["file:///tmp/x", "FILE://localhost/x", "file:/x", "s3://bucket/x"])
+def test_p149_an_address_is_no_folder(
+    desk: Seat, export: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    desk.do(Remember(text="one"))
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for words in ((), ("--force",)):
+        with pytest.raises(ConfigError, match="begins an address") as fault:
+            export(address, *words)
+        assert fault.value.field == "DIR"
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_link_in_the_place_of_a_table_is_not_followed(
     desk: Seat, target: Path, export: Run, tmp_path: Path
 ) -> None:

@@ -183,10 +183,11 @@ class HttpDesk:
         sent = {} if agent is None else self.bearer(agent)
         return httpx2.Client(base_url=self.url, headers={"Accept": ACCEPT, **sent, **headers}, timeout=GUARD)
 
-    def initialize(self, agent: str | None, **headers: str) -> str:
-        """Open a session of the older protocol by hand; gives its id."""
+    def initialize(self, agent: str | None, able: dict[str, Any] | None = None, **headers: str) -> str:
+        """Open a session of the older protocol by hand, as a client that is able to do so much; gives its id."""
+        hello = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": able or {}}}
         with self.raw(agent, **headers) as http:
-            answer = http.post("/mcp", json=INITIALIZE)
+            answer = http.post("/mcp", json=hello)
             assert answer.status_code == 200, answer.text
             session = answer.headers["mcp-session-id"]
             note = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -67,6 +67,20 @@ async def test_a_persons_yes_is_kept_and_a_no_keeps_nothing(
     ]
 
 
+@pytest.mark.parametrize("result", ["garbage", None, []])
+def test_an_answer_that_is_malformed_is_no_answer_at_once(asking: HttpDesk, result: Any) -> None:
+    headers = {"Mcp-Session-Id": asking.initialize("trader", {"elicitation": {}})}
+    with asking.raw("trader") as http:
+        call = asking.rpc("tools/call", name="remember", arguments={"text": "one"})
+        with http.stream("POST", "/mcp", json=call, headers=headers) as stream:
+            sent = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: {"))
+            question = next(sent)
+            assert question["method"] == "elicitation/create"
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+            assert http.post("/mcp", json=answer, headers=headers).status_code == 202
+            assert next(sent)["result"]["structuredContent"]["review_state"] == "pending"
+
+
 def test_an_answer_that_nobody_was_asked_for_is_none(asking: HttpDesk) -> None:
     """P139: a client that says yes by itself, in the first round or about other words, is asked all the same."""
     able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}

@@ -92,6 +92,8 @@ def test_without_a_yes_nothing_is_begun_and_nothing_sent(owner: Owner, community
         done = owner.publish(owner.action, yes=False, said=said)
         assert done.returncode == 1
         assert f"POST {community.url}" in done.stdout
+        assert done.stderr.endswith("Nothing was sent.\n")
+        assert "Aborted" not in done.stderr
     assert owner.entries() == []
     assert community.asked.empty()
     assert owner.publish(owner.action, yes=False, said="y\n").returncode == 0

@@ -42,7 +42,8 @@ def test_it_says_what_goes_takes_it_away_and_says_what_was_done(
     assert "by mistake" in shown.out
     again = redacted(run, noted[0])
     assert again.code == 0
-    assert "purged again" in again.out
+    assert again.out.startswith("Nothing of it has its content any more.\nits traces were purged again\n")
+    assert "who else quotes it was not looked for" in again.out
 
 
 def test_checkpoints_and_proofs_from_before_hold_and_new_ones_say_that_it_is_gone(
@@ -90,6 +91,15 @@ def test_an_older_backup_is_restored_without_what_was_redacted_since(
     done = run("restore", kept, on=elsewhere)
     assert done.code == 0, done.err
     assert "took the content of 2 entries away again" in done.out
+    told = json.loads((kept.parent / "old.sqlite.json").read_text())["portrait"]
+    head = verify(ledger_path(elsewhere, "default", None), "default", None)
+    backed_up, _, now = done.out.splitlines()[1:]
+    assert backed_up.startswith(f"the backup: {told['sequence']} entries; head, counts and ")
+    assert backed_up.endswith(f"chain {told['chain']}")
+    assert now.startswith(f"the ledger now: {head.entries} entries; chain ")
+    assert head.entries > told["sequence"]
+    with closing(Book.open(elsewhere, "default")) as book:
+        assert now.endswith(f"; chain {book.head().chain_sha256.hex()}")
     assert traced(elsewhere, "Quorvex", "quorvextag") == []
     path = ledger_path(elsewhere, "default", None)
     assert [file.name for file in path.parent.iterdir() if "restoring" in file.name] == []
@@ -215,6 +225,7 @@ def test_a_copy_as_of_then_holds_what_stays(
         (("--reason", "r"), 2, "asked about in a terminal"),
         (("--yes",), 2, "needs a reason"),
         (("--reason", f"it says {SECRET}", "--yes"), 2, "says what is to be taken away"),
+        (("--reason", "the name quorvex", "--yes"), 2, "its word 3, which seems to be a name"),
         (("--reason", "r", "--yes", "--past-retention"), 2, "kept forever"),
     ],
 )

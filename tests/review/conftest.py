@@ -127,8 +127,8 @@ class Terminal:
         before, self._seen = self.shown[self._seen : end], end
         return before
 
-    def type(self, line: str) -> None:
-        os.write(self._master, line.encode() + b"\n")
+    def type(self, line: str, end: str = "\n") -> None:
+        os.write(self._master, f"{line}{end}".encode())
 
     def end(self) -> int:
         """Read to the end and give the exit code."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,7 @@ from server.commands.spelling import as_typed
 from server.reviewer_file import reviewer_path
 from server.reviewers import add_passphrase
 from store import Book, Caller, Written
-from store.commands import FlagMemory, NoteRisk, OpenThesis, Propose, ProposeLesson, UpdateThesis
+from store.commands import FlagMemory, NoteRisk, OpenThesis, Propose, ProposeLesson, Remember, UpdateThesis
 from store.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 PHRASE = "four words will do"
 ASKED = "q(uit): "
+END_OF_INPUT = "\x04"
 PASSPHRASE = 'Passphrase of reviewer "Ann": '
 
 
@@ -183,9 +183,9 @@ def test_a_no_changes_nothing_and_says_so(terminal: OpenTerminal, run: Run, book
 
 
 def left(screen: Terminal, question: str) -> str:
-    """What is shown after a question at which a person types ^C."""
+    """What is shown after a question at which a person types ^D, which leaves as ^C does."""
     screen.wait_for(question)
-    screen.process.send_signal(signal.SIGINT)
+    screen.type(END_OF_INPUT, "")
     assert screen.end() in (0, 1), screen.shown
     return screen.shown[screen.shown.rindex(question) + len(question) :]
 

@@ -254,6 +254,24 @@ def test_a_syntax_error_names_its_line(refuse: Refuse, text: str, line: int) -> 
     assert f"at line {line}," in message
 
 
+@pytest.mark.parametrize(
+    ("text", "section", "line"),
+    [
+        ('[approval]\nlesson = "review"\n[review]\n[approval]\nlesson = "auto"', "approval", 4),
+        ('[agents.a]\nprofile = "trader"\n\n[agents.a]\nprofile = "trader"', "agents.a", 4),
+        ('[agents."a b"]\nprofile = "trader"\n[agents."a b"]', 'agents."a b"', 3),
+        ("[review]\n[review.expires]\n[review.expires]\n", "review.expires", 3),
+    ],
+)
+def test_a_section_that_stands_twice_is_named_with_how_to_merge_it(
+    refuse: Refuse, text: str, section: str, line: int
+) -> None:
+    error = refuse(text)
+    assert f"has the section [{section}] twice, the second time at line {line}." in error.message
+    assert error.field == section
+    assert "Merge the two" in str(error.hint)
+
+
 def test_a_file_that_is_not_utf_8_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "desk.toml"
     path.write_bytes(b'[store]\nstrategy = "\xff"\n')

@@ -36,6 +36,7 @@ BOOK = {
     "end_publication": "caller publication_id ended",
     "unknown_before": "publication *reconciled",
     "public_reason": "action_id",
+    "private_reason_in": "body",
     "head": "",
     "snapshot": "",
     "rebuild": "progress",
