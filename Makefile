@@ -11,7 +11,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test check fix bench bench-page interop interop-ci faults packaging pins clean
+.PHONY: help setup demo demo-live test check fix bench bench-page interop interop-ci slow faults packaging pins clean
 
 help: ## Say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
@@ -49,6 +49,9 @@ interop: $(READY) ## Every client of the table against a real server; prints the
 
 interop-ci: $(READY) ## Of these, the clients and official tools that every change is tried with
 	$(BIN)/pytest -m interop $(ARGS)
+
+slow: $(READY) ## Long walks through many real processes: the demo, publishing, embedding, every profile on every wire
+	$(BIN)/pytest -m slow -n auto --dist loadfile $(ARGS)
 
 faults: $(READY) ## Kills, full disks, slow locks, long races
 	$(BIN)/pytest -m faults $(ARGS)

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pytest
 from rich.console import Console
 
 from server.demo.book import read_position
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from conftest import Lived
 
     from server.demo.market import PriceHistory
+
+pytestmark = pytest.mark.slow
 
 
 def outcomes(order: Mapping[str, Any]) -> list[tuple[str, str, str]]:

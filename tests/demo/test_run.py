@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from server.demo.market import PriceHistory
 
+pytestmark = pytest.mark.slow
+
 DAYS, SKIPPED = 40, 200
 
 

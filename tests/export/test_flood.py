@@ -31,7 +31,7 @@ interval_seconds = 86400
 profile = "solo"
 """
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class Gate:

@@ -14,7 +14,7 @@ from store import Book
 if TYPE_CHECKING:
     from conftest import HttpDesk, StartDesk
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ASKING = """
 [agents.trader]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from store.entry import Entry
 
+pytestmark = pytest.mark.slow
+
 AGENTS = ("ann", "ben", "cid")
 DESK = "".join(
     f'[agents.{name}]\nprofile = "trader"\ntoken_env = "{name.upper()}_TOKEN"\n' for name in AGENTS

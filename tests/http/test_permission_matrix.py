@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from store.entry import Entry
 
+pytestmark = pytest.mark.slow
+
 TABLE = runpy.run_path(str(Path(__file__).parents[1] / "fixtures" / "permission_matrix.py"))
 CUSTOM, VALID, RESOURCES, PROMPTS = (TABLE[name] for name in ("CUSTOM", "VALID", "RESOURCES", "PROMPTS"))
 PROTOCOLS = {"legacy": "2025-11-25", "modern": "2026-07-28"}

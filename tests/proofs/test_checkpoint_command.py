@@ -50,7 +50,8 @@ def test_a_new_key_is_private_and_its_public_half_is_shown(run: Run, keys: Path)
     assert stat.S_IMODE(keys.stat().st_mode) == 0o700
     line = secret.read_text().strip()
     assert line.startswith("PRIVATE+KEY+")
-    assert line.rpartition("+")[2] not in done.out
+    # Its base64 may hold the sign that stands between its parts.
+    assert line.split("+", 4)[4] not in done.out
 
 
 def test_two_keys_never_share_a_public_file(run: Run, tmp_path: Path) -> None:

@@ -6,10 +6,14 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Community, Owner
+
+pytestmark = pytest.mark.slow
 
 
 def ended(owner: Owner) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from store.rows import EntryFilter
 if TYPE_CHECKING:
     from conftest import Community, Owner
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_public_reason_of_an_action_is_posted_and_its_post_is_recorded(
     owner: Owner, community: Community

@@ -18,6 +18,8 @@ from store.commands import OpenThesis, Remember, UpdateThesis
 from store.embedding.bundled import MODEL, Bundled
 from store.embedding.loading import Encoder
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 GUARD = 120.0
 START = 1_772_461_800_000_000

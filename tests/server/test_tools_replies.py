@@ -64,7 +64,7 @@ def check_write(body: dict[str, Any], more: frozenset[str] = frozenset()) -> Non
 
 
 def check_search(body: dict[str, Any], *, detailed: bool = False) -> None:
-    assert body.keys() - {"message"} == SEARCH
+    assert body.keys() - {"message", "outcomes"} == SEARCH
     assert body["notice"] == NOTICE
     assert body["retrieval_id"].startswith("ret_")
     assert (body["cursor"] is not None) == body["truncated"]

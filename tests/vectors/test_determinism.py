@@ -14,6 +14,8 @@ from store.vectors.scan import EXACT_ROWS, Scan
 if TYPE_CHECKING:
     from conftest import StartHand
 
+pytestmark = pytest.mark.slow
+
 QUERIES: Final = 12
 LIMIT: Final = 300
 
