@@ -158,7 +158,7 @@ def test_a_file_that_may_not_grow_is_refused_by_name_and_loses_nothing(
     server.remember("the first")
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (2**21, resource.RLIM_INFINITY))
     stored = 1
-    while not (answer := server.call("remember", text=LONG)).is_error:
+    while not (answer := server.call("remember", text=f"{stored} {LONG}")).is_error:
         stored += 1
         assert stored < 500
     assert answer.body["code"] in {"store_full", "store_error", "outcome_unknown"}

@@ -89,7 +89,7 @@ def old_ledger(root: Path, ledger: Path) -> Path:
     connection = apsw.Connection(str(ledger), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.execute(
         "DROP TABLE memory_flags; DROP TABLE memory_clock; DELETE FROM memory_versions;"
-        " DROP INDEX memory_events_call; PRAGMA user_version = 1"
+        " DROP INDEX memory_events_call; DROP INDEX memory_events_rare; PRAGMA user_version = 1"
     )
     connection.close()
     return ledger

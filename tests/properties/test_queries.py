@@ -95,6 +95,7 @@ def test_a_listed_query_is_no_error_and_finds_its_own_note(open_seat: Any, query
         assert hits[0] == note.id
 
 
+@pytest.mark.slow
 def test_five_thousand_random_queries_are_no_error_and_find_their_own_note(shelf: Shelf) -> None:
     """P035: ASCII punctuation and letters, the note's text being exactly the query."""
     chance = random.Random(35)

@@ -55,6 +55,7 @@ def _last(book: Book) -> Any:
         return snapshot.entry(head.sequence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_",
     [

@@ -117,6 +117,10 @@ class SqliteEngine:
         remembers of an earlier snapshot, and a ledger that another process writes looks damaged.
         """
         with closing(connect(self._path, self._access)) as connection:
+            # A page that was cut reads as if it ended in zeros; only with a log beside it may the file still grow.
+            cut = _size(self._path) % int(connection.pragma("page_size"))
+            if cut and not _size(self._wal_path):
+                raise StoreDamaged("The ledger's file ends within a page.", hint=DAMAGED_HINT)
             if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise StoreDamaged("The ledger's file is damaged.", hint=DAMAGED_HINT)
 
