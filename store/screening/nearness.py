@@ -11,7 +11,10 @@ from .contradictions import Claim
 from .wording import COMPARED_CHARS
 
 LEAST_SHARED: Final = 2
-_WORD = re.compile(r"[a-z]{3,}|\d+")
+SHARE: Final = 0.2
+"""Of the words of the shorter one, so many at least are shared."""
+
+_WORD = re.compile(r"[a-z]{3,}")
 _STEM = 5
 _COMMON = frozenset(
     "the and for with that this from will was were are has have had its but not our than then into over".split()
@@ -26,7 +29,8 @@ def nearest(new: Claim, standing: Sequence[Claim], most: int) -> list[int]:
     for place, claim in enumerate(standing):
         others = _words(claim.text[:COMPARED_CHARS])
         shared = len(mine & others)
-        if shared >= LEAST_SHARED or _takes_sides(new, mine, claim, others):
+        enough = max(LEAST_SHARED, SHARE * min(len(mine), len(others)))
+        if shared >= enough or _takes_sides(new, mine, claim, others):
             scored.append((-shared, place))
     return [place for _, place in sorted(scored)[:most]]
 
