@@ -24,7 +24,7 @@ class Action(StrEnum):
 
     Three actions widen another and open no tool alone: `resolve_any` lets `resolve` reach memories of
     other authors, `observe` makes reported outcomes and positions observations instead of claims,
-    `sign_off` lets `validate_lesson` go without observed outcomes.
+    `sign_off` is a person's, like `approve`: `validate_lesson` asks everybody for observed outcomes.
     """
 
     SEARCH = "search"
@@ -106,7 +106,7 @@ class Profile:
 
     @property
     def validates(self) -> Validation:
-        """Which lessons `validate_lesson` may validate: none, those with observed outcomes, or any."""
+        """Which lessons it may validate: none, those with observed outcomes, or any, by a person's command."""
         if Action.VALIDATE_LESSON not in self.actions:
             return "none"
         return "free" if Action.SIGN_OFF in self.actions else "observed_only"

@@ -99,11 +99,12 @@ class Book(ReviewDesk, Publications):
                 genesis = ledger.check(snapshot)
             check_inherit(genesis, inherit)
             inheritance = Inheritance.of(root, strategy, genesis, encoder)
+            vectors = LedgerVectors.of(root, path, genesis.store_id, encoder, engine.read)
         except BaseException:
             engine.close()
+            inheritance.close()
             raise
         renderer = Renderer(None if str(zone) == "UTC" else zone)
-        vectors = LedgerVectors.of(root, path, genesis.store_id, encoder, engine.read)
         return cls(engine, ledger, inheritance, renderer, genesis, symbols, vectors, ranking, policy)
 
     def execute(self, caller: Caller, command: Command, *, idempotency_key: str | None = None) -> Written:

@@ -27,7 +27,6 @@ STATUSES: Final = MappingProxyType(
         ORDER_ACTION: ("intent", "acknowledged", "unknown", "rejected", "not_sent"),
     }
 )
-REVIEW_STATES: Final = ("none", "pending", "approved", "rejected", "host_confirmed")
 HIDDEN: Final = ("pending", "rejected")
 """The review states of a memory that recall and state do not show, and that its author alone may read."""
 

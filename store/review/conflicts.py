@@ -44,7 +44,9 @@ def _(command: Settle, transaction: Transaction, caller: Caller, view: View) -> 
     other = None if flag.other_id is None else view.version(flag.other_id)
     event = Settled(
         flag=flag.sequence,
-        also=_mirrored(flag, transaction, view),
+        also=_mirrored(flag.sequence, flag.memory_id, flag.other_id, transaction, view)
+        if flag.reason == "conflicting"
+        else None,
         resolution=command.resolution,
         scope=scope,
         note=note,
@@ -95,7 +97,7 @@ def by_policy(
     if _standing(newer) < least or LOST.get(older.kind) is None:
         return []
     event = Settled(
-        flag=flagged.sequence, also=_mirrored_by(flagged, memory, other, transaction, view),
+        flag=flagged.sequence, also=_mirrored(flagged.sequence, memory.memory_id, other.memory_id, transaction, view),
         resolution="newer_wins", policy=policy,
     )  # fmt: skip
     return settled(event, memory, other)
@@ -108,29 +110,18 @@ def _may_win(version: Version, view: View) -> bool:
     return visible and not over and "suspicious" not in version.details
 
 
-def _mirrored(flag: Flag, transaction: Transaction, view: View) -> tuple[int, ...] | None:
-    """The entries of other open flags that say of the same two memories that they contradict each other."""
-    if flag.reason != "conflicting" or flag.other_id is None:
-        return None
-    pair = {flag.memory_id, flag.other_id}
-    flags = transaction.flags_on((flag.memory_id,), view.cut)
-    same = tuple(
-        each.sequence
-        for each in flags
-        if each.sequence != flag.sequence
-        and each.reason == "conflicting"
-        and {each.memory_id, each.other_id} == pair
-    )
-    return same or None
-
-
-def _mirrored_by(
-    flagged: Entry, memory: Version, other: Version, transaction: Transaction, view: View
+def _mirrored(
+    sequence: int, one: str, other: str | None, transaction: Transaction, view: View
 ) -> tuple[int, ...] | None:
-    flag = Flag(
-        flagged.sequence, memory.memory_id, "conflicting", other.memory_id, None, flagged.agent, view.at
+    """The entries of other open flags than that of an entry that say that the same two contradict each other."""
+    found = tuple(
+        each.sequence
+        for each in transaction.flags_on((one,), view.cut)
+        if each.sequence != sequence
+        and each.reason == "conflicting"
+        and {each.memory_id, each.other_id} == {one, other}
     )
-    return _mirrored(flag, transaction, view)
+    return found or None
 
 
 def _standing(version: Version) -> int:
